@@ -1,0 +1,227 @@
+#include "embedding/store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace dlrm {
+namespace {
+
+constexpr int64_t kPieceBytes = 16 << 20;
+
+void check_room(Device& device, const StoreConfig& config, const std::vector<size_t>& bytes) {
+  const size_t needed = std::accumulate(bytes.begin(), bytes.end(), size_t(0)), available = device.available_bytes();
+  if (needed <= available) return;
+  std::vector<size_t> order(bytes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  std::string largest;
+  for (size_t i = 0; i < std::min<size_t>(3, order.size()); ++i) {
+    const TableConfig& table = config.tables[order[i]];
+    largest += text(i ? ", " : "", table.name, " (", table.rows, " rows, ", codec_name(table.codec), ", ",
+                    bytes[order[i]], " bytes)");
+  }
+  fail("the embedding tables need ", needed, " bytes on ", device.name(), ", available are ", available,
+       ". The largest: ", largest);
+}
+
+}  // namespace
+
+EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(device), config_(std::move(config)) {
+  check(config_.dim >= 1, "embedding dim: expected 1 or more, found ", config_.dim);
+  const int64_t dim = config_.dim;
+  std::vector<size_t> bytes;
+  int64_t rows = 0;
+  for (const TableConfig& table : config_.tables) {
+    check(table.rows >= 1, "table ", table.name, ": expected 1 row or more, found ", table.rows);
+    TableView view{rows, table.rows};
+    view.codec = table.codec;
+    view.slot_bytes = dlrm::slot_bytes(table.codec, dim);
+    view.record_bytes = view.slot_bytes + size_t(element_states(config_.optimizer.kind) * dim) * sizeof(float);
+    bytes.push_back(size_t(table.rows) *
+                    (view.record_bytes + size_t(row_states(config_.optimizer.kind)) * sizeof(float)));
+    rows += table.rows;
+    views_.push_back(view);
+  }
+  check_room(device, config_, bytes);
+  for (TableView& view : views_) {
+    view.records = records_.emplace_back(device, size_t(view.rows) * view.record_bytes).data();
+    const size_t row_state_floats = size_t(view.rows * row_states(config_.optimizer.kind));
+    view.row_state = row_states_.emplace_back(device, row_state_floats * sizeof(float)).as<float>();
+  }
+
+  const int64_t max_ids = std::max<int64_t>(config_.max_ids, 1);
+  check(max_ids < INT32_MAX, "a batch of ", max_ids, " ids: expected fewer than 2^31");
+  piece_rows_ = std::max<int64_t>(1, kPieceBytes / (dim * int64_t(sizeof(float))));
+  staging_ = Buffer(device, size_t(piece_rows_ * dim) * sizeof(float));
+  unique_rows_ = Buffer(device, size_t(max_ids) * sizeof(int64_t));
+  unique_starts_ = Buffer(device, size_t(max_ids + 1) * sizeof(int64_t));
+  unique_positions_ = Buffer(device, size_t(max_ids) * sizeof(int32_t));
+  unique_count_ = Buffer(device, sizeof(int64_t));
+  scratch_ = Buffer(device, device.sparse_scratch_bytes(max_ids, dim));
+  unique_ = {unique_rows_.as<int64_t>(), unique_starts_.as<int64_t>(), unique_positions_.as<int32_t>(),
+             unique_count_.as<int64_t>()};
+
+  const int64_t most_stored = std::max(max_ids, piece_rows_);
+  const size_t entries = size_t(rows + most_stored);
+  overflow_rows_ = device.reserve(entries * size_t(dim) * sizeof(float));
+  overflow_free_ = device.reserve(entries * sizeof(uint32_t));
+  overflow_counters_ = Buffer(device, sizeof(OverflowView::Counters));
+  overflow_returned_ = Buffer(device, size_t(most_stored) * sizeof(uint32_t));
+  overflow_.counters = overflow_counters_.as<OverflowView::Counters>();
+  overflow_.rows = reinterpret_cast<float*>(overflow_rows_->data());
+  overflow_.free_list = reinterpret_cast<uint32_t*>(overflow_free_->data());
+  overflow_.returned_list = overflow_returned_.as<uint32_t>();
+}
+
+int64_t EmbeddingStore::state_floats() const {
+  const OptimizerKind kind = config_.optimizer.kind;
+  return element_states(kind) * config_.dim + row_states(kind);
+}
+
+OverflowView::Counters EmbeddingStore::counters(Queue& queue) {
+  OverflowView::Counters counters;
+  device_.copy(queue, &counters, overflow_.counters, sizeof counters);
+  queue.synchronize();
+  return counters;
+}
+
+int64_t EmbeddingStore::overflow_rows(Queue& queue) {
+  const OverflowView::Counters now = counters(queue);
+  return now.fresh - now.free;
+}
+
+void EmbeddingStore::reserve_overflow(Queue& queue, int64_t rows) {
+  const int64_t capacity = counters(queue).fresh + rows;
+  check(capacity < UINT32_MAX, "overflow pool: ", capacity, " entries, expected fewer than 2^32");
+  overflow_rows_->grow(size_t(capacity * config_.dim) * sizeof(float));
+  overflow_free_->grow(size_t(capacity) * sizeof(uint32_t));
+  overflow_.capacity = std::max(overflow_.capacity, capacity);
+}
+
+template <class Body>
+void EmbeddingStore::in_pieces(int64_t first, int64_t count, Body body) {
+  for (int64_t done = 0; done < count; done += piece_rows_) body(first + done, std::min(piece_rows_, count - done));
+}
+
+void EmbeddingStore::initialize(Queue& queue, uint64_t seed) {
+  for (int64_t t = 0; t < tables(); ++t) {
+    const int64_t rows = config_.tables[size_t(t)].rows;
+    const float bound = float(std::sqrt(1.0 / double(rows)));
+    in_pieces(0, rows, [&](int64_t first, int64_t count) {
+      reserve_overflow(queue, count);
+      device_.fill_uniform(queue, view(), t, first, count, bound, seed);
+    });
+  }
+}
+
+void EmbeddingStore::lookup(Queue& queue, const Bags& bags, BagVectors out) {
+  device_.lookup(queue, view(), bags, out);
+}
+
+void EmbeddingStore::update(Queue& queue, const Bags& bags, BagVectors gradients, const StepState* state) {
+  check(bags.nnz <= std::max<int64_t>(config_.max_ids, 1), "update: a batch of ", bags.nnz, " ids, expected at most ",
+        config_.max_ids);
+  reserve_overflow(queue, bags.nnz);
+  device_.unique(queue, view(), bags, unique_, scratch_.data());
+  device_.update(queue, view(), bags, unique_, gradients, config_.optimizer, state, scratch_.data());
+}
+
+std::vector<std::pair<int64_t, int64_t>> EmbeddingStore::last_updated(Queue& queue) {
+  int64_t count = 0;
+  device_.copy(queue, &count, unique_.count, sizeof count);
+  queue.synchronize();
+  std::vector<int64_t> rows(static_cast<size_t>(count));
+  device_.copy(queue, rows.data(), unique_.rows, rows.size() * sizeof(int64_t));
+  queue.synchronize();
+  std::vector<std::pair<int64_t, int64_t>> result;
+  size_t t = 0;
+  for (int64_t row : rows) {
+    while (row >= views_[t].first_row + views_[t].rows) ++t;
+    result.emplace_back(int64_t(t), row - views_[t].first_row);
+  }
+  return result;
+}
+
+void EmbeddingStore::read_rows(Queue& queue, int64_t table, int64_t first, int64_t count, float* rows) {
+  in_pieces(first, count, [&](int64_t begin, int64_t n) {
+    device_.decode_rows(queue, view(), table, begin, n, staging_.as<float>());
+    device_.copy(queue, rows + (begin - first) * config_.dim, staging_.data(), size_t(n * config_.dim) * sizeof(float));
+    queue.synchronize();
+  });
+}
+
+void EmbeddingStore::write_rows(Queue& queue, int64_t table, int64_t first, int64_t count, const float* rows) {
+  in_pieces(first, count, [&](int64_t begin, int64_t n) {
+    reserve_overflow(queue, n);
+    device_.copy(queue, staging_.data(), rows + (begin - first) * config_.dim, size_t(n * config_.dim) * sizeof(float));
+    device_.encode_rows(queue, view(), table, begin, n, staging_.as<float>());
+    queue.synchronize();
+  });
+}
+
+void EmbeddingStore::write_state(Queue& queue, int64_t table, int64_t first, int64_t count, const float* state) {
+  const TableView& view = views_[size_t(table)];
+  if (view.row_state) {
+    device_.copy(queue, view.row_state + first, state, size_t(count) * sizeof(float));
+  } else if (state_floats() > 0) {
+    std::vector<std::byte> records(size_t(count) * view.record_bytes);
+    device_.copy(queue, records.data(), view.slot(first), records.size());
+    queue.synchronize();
+    const size_t bytes = size_t(state_floats()) * sizeof(float);
+    for (size_t i = 0; i < size_t(count); ++i)
+      std::memcpy(&records[i * view.record_bytes + view.slot_bytes], state + i * size_t(state_floats()), bytes);
+    device_.copy(queue, view.slot(first), records.data(), records.size());
+  }
+  queue.synchronize();
+}
+
+EncodedRows EmbeddingStore::read_encoded(Queue& queue, int64_t table, int64_t first, int64_t count) {
+  const TableView& view = views_[size_t(table)];
+  const int64_t dim = config_.dim;
+  std::vector<std::byte> records(size_t(count) * view.record_bytes);
+  device_.copy(queue, records.data(), view.slot(first), records.size());
+  EncodedRows result;
+  result.state.resize(size_t(count * state_floats()));
+  if (view.row_state) device_.copy(queue, result.state.data(), view.row_state + first, size_t(count) * sizeof(float));
+  queue.synchronize();
+
+  result.slots.resize(size_t(count) * view.slot_bytes);
+  std::vector<int64_t> entries;
+  for (size_t i = 0; i < size_t(count); ++i) {
+    const std::byte* record = &records[i * view.record_bytes];
+    std::byte* slot = &result.slots[i * view.slot_bytes];
+    std::memcpy(slot, record, view.slot_bytes);
+    if (element_states(config_.optimizer.kind) > 0)
+      std::memcpy(&result.state[i * size_t(dim)], record + view.slot_bytes, size_t(dim) * sizeof(float));
+    with_codec(view.codec, [&]<class Codec>(Codec) {
+      if (!Codec::is_overflow(slot, dim)) return;
+      entries.push_back(Codec::overflow_index(slot));
+      Codec::write_overflow(Solo{}, 0, dim, slot);
+      result.overflow.push_back(first + int64_t(i));
+    });
+  }
+  result.overflow_rows.resize(entries.size() * size_t(dim));
+  for (size_t i = 0; i < entries.size(); ++i)
+    device_.copy(queue, &result.overflow_rows[i * size_t(dim)], overflow_.rows + entries[i] * dim,
+                 size_t(dim) * sizeof(float));
+  queue.synchronize();
+  return result;
+}
+
+void decode_slot(CodecId codec, const std::byte* slot, int64_t dim, const float* overflow_row, float* row) {
+  with_codec(codec, [&]<class Codec>(Codec) {
+    if (Codec::is_overflow(slot, dim)) {
+      std::copy_n(overflow_row, dim, row);
+    } else {
+      Codec::decode(Solo{}, slot, dim, row);
+    }
+  });
+}
+
+bool is_overflow_slot(CodecId codec, const std::byte* slot, int64_t dim) {
+  return with_codec(codec, [&]<class Codec>(Codec) { return Codec::is_overflow(slot, dim); });
+}
+
+}  // namespace dlrm

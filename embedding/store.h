@@ -1,0 +1,90 @@
+// The rows of all tables of one device with the same dim, encoded in fixed slots. A row that does not fit its slot
+// lives in the overflow pool. Knows no ranks, no files and no YAML.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/buffer.h"
+
+namespace dlrm {
+
+struct TableConfig {
+  std::string name;
+  int64_t rows = 0;
+  CodecId codec = CodecId::raw;
+};
+
+struct StoreConfig {
+  std::vector<TableConfig> tables;
+  int64_t dim = 0;
+  OptimizerRule optimizer;
+  int64_t max_ids = 0;  // most ids that one batch holds, over all tables
+};
+
+/// Some rows of one table as they are stored, in host memory, with nothing in it that depends on how they got there.
+struct EncodedRows {
+  std::vector<std::byte> slots;      // [count, slot_bytes]; the pool index of an overflow slot is zero
+  std::vector<int64_t> overflow;     // rows whose slots are overflow slots, ascending
+  std::vector<float> overflow_rows;  // [overflow.size(), dim] their values
+  std::vector<float> state;          // [count, state_floats]
+};
+
+class EmbeddingStore {
+ public:
+  /// Memory for all rows. Throws Error naming needed and available bytes and the largest tables where they do not fit.
+  EmbeddingStore(Device& device, StoreConfig config);
+
+  const StoreConfig& config() const { return config_; }
+  int64_t tables() const { return int64_t(config_.tables.size()); }
+  size_t slot_bytes(int64_t table) const { return views_[size_t(table)].slot_bytes; }
+  /// Floats of optimizer state of one row.
+  int64_t state_floats() const;
+
+  /// Every row of table t from U(-sqrt(1 / rows), sqrt(1 / rows)), a function of (seed, table, row, element).
+  void initialize(Queue& queue, uint64_t seed);
+
+  /// The sum of the rows that each bag names.   out: one vector per bag, overwritten, device memory.
+  void lookup(Queue& queue, const Bags& bags, BagVectors out);
+  /// One optimizer step on the rows that the bags name.   gradients: one vector per bag, device memory.
+  void update(Queue& queue, const Bags& bags, BagVectors gradients, const StepState* state);
+
+  /// Global rows that the last update() touched, ascending, as (table, row).
+  std::vector<std::pair<int64_t, int64_t>> last_updated(Queue& queue);
+
+  // Rows in host memory, `count` of them from row `first` of a table. These wait for the queue.
+  void read_rows(Queue& queue, int64_t table, int64_t first, int64_t count, float* rows);
+  void write_rows(Queue& queue, int64_t table, int64_t first, int64_t count, const float* rows);
+  /// state [count, state_floats]
+  void write_state(Queue& queue, int64_t table, int64_t first, int64_t count, const float* state);
+  EncodedRows read_encoded(Queue& queue, int64_t table, int64_t first, int64_t count);
+
+  /// Overflow pool entries in use.
+  int64_t overflow_rows(Queue& queue);
+
+ private:
+  /// Makes room for `rows` more overflow rows.
+  void reserve_overflow(Queue& queue, int64_t rows);
+  StoreView view() const { return {views_, overflow_, config_.dim}; }
+  OverflowView::Counters counters(Queue& queue);
+  /// Calls body(first, count) for pieces of whole rows that fit the staging buffer.
+  template <class Body>
+  void in_pieces(int64_t first, int64_t count, Body body);
+
+  Device& device_;
+  StoreConfig config_;
+  std::vector<Buffer> records_, row_states_;  // per table
+  std::vector<TableView> views_;
+  std::unique_ptr<GrowableMemory> overflow_rows_, overflow_free_;
+  Buffer overflow_counters_, overflow_returned_;
+  OverflowView overflow_;
+  int64_t piece_rows_ = 0;  // rows stored by one operation of in_pieces
+  Buffer staging_;          // [piece_rows, dim]
+  Buffer unique_rows_, unique_starts_, unique_positions_, unique_count_, scratch_;
+  UniqueRows unique_;
+};
+
+/// Values of one encoded row.   overflow_row [dim]: its values if the slot is an overflow slot.   row [dim]
+void decode_slot(CodecId codec, const std::byte* slot, int64_t dim, const float* overflow_row, float* row);
+bool is_overflow_slot(CodecId codec, const std::byte* slot, int64_t dim);
+
+}  // namespace dlrm

@@ -1,0 +1,148 @@
+// pfor: patched frame of reference on the exponent field; sign and mantissa are kept verbatim. Lossless on bit
+// patterns. Zukowski, Heman, Nes, Boncz: "Super-Scalar RAM-CPU Cache Compression", ICDE 2006, section 3.
+//
+// Slot of one fp32 row, D = dim rounded up to a multiple of 16, 3.5 * D bytes, little-endian:
+//   A  [0, D)              one byte per element: sign, then the top 7 mantissa bits
+//   C  [D, D + 3D/8)       3-bit codes; element i's are bits 3i .. 3i+2 of this bit string: min(base - exponent, 7)
+//   T  [D + 3D/8, 1.5D)    base (the row's largest exponent field), exception count n (255: overflow), then one nibble
+//   per
+//                          exception (code 7) in element order: v < 15 means exponent base - 7 - v, 15 exponent field 0
+//   B  [1.5D, 3.5D)        low 16 mantissa bits of each element
+// Pad elements and unused bytes are zero. A row fits with at most min(2 * (D/8 - 2), 254) exceptions, each with
+// exponent field 0 or base - exponent <= 21. Otherwise the slot holds a 32-bit overflow pool index in A's first word.
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/codecs/group.h"
+
+namespace dlrm {
+
+static_assert(std::endian::native == std::endian::little, "slots are little-endian");
+
+struct PforCodec {
+  static constexpr int id = 2;  // on disk; never reused
+  static constexpr const char* name = "pfor";
+
+  static size_t slot_bytes(int64_t dim) { return size_t(padded(dim)) * 7 / 2; }
+
+  template <class Group>
+  DLRM_HD static bool encode(Group group, const float* row, int64_t dim, std::byte* slot) {
+    const Parts at = parts(slot, dim);
+    uint32_t base = 0;
+    for (int64_t i = group.lane(); i < dim; i += group.size()) {
+      const uint32_t e = exponent(bits(row[i]));
+      base = e > base ? e : base;
+    }
+    base = group.max(base);
+
+    int exceptions = 0;
+    uint32_t far = 0;  // exceptions that no nibble can say
+    for (int64_t i = group.lane(); i < dim; i += group.size()) {
+      const uint32_t e = exponent(bits(row[i])), delta = base - e;
+      exceptions += delta >= 7;
+      far |= uint32_t((delta > kFarthest) & (e != 0));
+    }
+    exceptions = group.sum(exceptions);
+    if (!group.all(far == 0) || exceptions > at.room) return false;
+
+    for (int64_t octet = group.lane(); octet < at.octets; octet += group.size()) {
+      uint32_t codes = 0;
+      for (int k = 0; k < 8; ++k) {
+        const int64_t i = 8 * octet + k;
+        const uint32_t x = i < dim ? bits(row[i]) : base << 23;
+        const uint32_t delta = base - exponent(x);
+        codes |= (delta < 7 ? delta : 7) << (3 * k);
+        at.a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
+        at.b[i] = uint16_t(x);
+      }
+      for (int k = 0; k < 3; ++k) at.c[3 * octet + k] = uint8_t(codes >> (8 * k));
+    }
+    for (int64_t i = group.lane(); i < at.octets; i += group.size()) at.t[i] = 0;
+    group.sync();
+    if (group.lane() == 0) {
+      at.t[0] = uint8_t(base);
+      at.t[1] = uint8_t(exceptions);
+      for (int64_t i = 0, n = 0; n < exceptions; ++i) {
+        const uint32_t e = exponent(bits(row[i])), delta = base - e;
+        if (delta < 7) continue;
+        at.t[2 + n / 2] |= uint8_t((e == 0 ? 15 : delta - 7) << (4 * (n % 2)));
+        ++n;
+      }
+    }
+    group.sync();
+    return true;
+  }
+
+  template <class Group>
+  DLRM_HD static void decode(Group group, const std::byte* slot, int64_t dim, float* row) {
+    const Parts at = parts(const_cast<std::byte*>(slot), dim);
+    const uint32_t base = at.t[0];
+    int exceptions_before = 0;
+    for (int64_t first = 0; first < at.octets; first += group.size()) {
+      const int64_t octet = first + group.lane();
+      uint32_t codes = 0;
+      if (octet < at.octets) codes = at.c[3 * octet] | at.c[3 * octet + 1] << 8 | at.c[3 * octet + 2] << 16;
+      int total = 0, mine = 0;
+      if (at.t[1] != 0) {
+        for (int k = 0; k < 8; ++k) mine += (codes >> (3 * k) & 7) == 7;
+        mine = exceptions_before + group.exclusive_sum(mine, total);
+        exceptions_before += total;
+      }
+      for (int k = 0; k < 8 && 8 * octet + k < dim; ++k) {
+        const int64_t i = 8 * octet + k;
+        const uint32_t code = codes >> (3 * k) & 7;
+        uint32_t e = base - code;
+        if (code == 7) {
+          const uint32_t nibble = at.t[2 + mine / 2] >> (4 * (mine % 2)) & 15;
+          e = nibble == 15 ? 0 : base - 7 - nibble;
+          ++mine;
+        }
+        const uint32_t a = at.a[i];
+        row[i] = std::bit_cast<float>((a & 0x80) << 24 | e << 23 | (a & 0x7f) << 16 | at.b[i]);
+      }
+    }
+  }
+
+  DLRM_HD static bool is_overflow(const std::byte* slot, int64_t dim) {
+    return parts(const_cast<std::byte*>(slot), dim).t[1] == kOverflow;
+  }
+
+  DLRM_HD static uint32_t overflow_index(const std::byte* slot) { return *reinterpret_cast<const uint32_t*>(slot); }
+
+  template <class Group>
+  DLRM_HD static void write_overflow(Group group, uint32_t index, int64_t dim, std::byte* slot) {
+    const int64_t words = padded(dim) * 7 / 8;
+    uint32_t* out = reinterpret_cast<uint32_t*>(slot);
+    for (int64_t i = group.lane(); i < words; i += group.size()) out[i] = i == 0 ? index : 0;
+    group.sync();
+    if (group.lane() == 0) parts(slot, dim).t[1] = kOverflow;
+    group.sync();
+  }
+
+ private:
+  static constexpr uint8_t kOverflow = 255;
+  static constexpr uint32_t kFarthest = 21;
+
+  struct Parts {
+    uint8_t *a, *c, *t;
+    uint16_t* b;
+    int64_t octets;
+    int room;  // for exceptions
+  };
+
+  DLRM_HD static int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
+  DLRM_HD static uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
+  DLRM_HD static uint32_t exponent(uint32_t x) { return x >> 23 & 255; }
+
+  DLRM_HD static Parts parts(std::byte* slot, int64_t dim) {
+    const int64_t d = padded(dim);
+    uint8_t* a = reinterpret_cast<uint8_t*>(slot);
+    const int64_t room = 2 * (d / 8 - 2);
+    return {
+        a, a + d, a + d + d / 8 * 3, reinterpret_cast<uint16_t*>(a + d + d / 2), d / 8, int(room < 254 ? room : 254)};
+  }
+};
+
+}  // namespace dlrm

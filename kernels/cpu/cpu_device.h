@@ -1,0 +1,43 @@
+// The device that always exists. A queue runs its work inline, on all threads that parallel_for may use.
+// Dense operations are in dense.cpp, those on tables in sparse.cpp.
+#pragma once
+#include "kernels/device.h"
+
+namespace dlrm {
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice();
+  std::string name() const override { return "cpu"; }
+  std::unique_ptr<Queue> make_queue() override;
+  std::unique_ptr<Event> make_event() override;
+
+  std::byte* allocate(size_t bytes) override;
+  void release(std::byte* data, size_t bytes) noexcept override;
+  size_t available_bytes() override;
+  std::unique_ptr<GrowableMemory> reserve(size_t bytes) override;
+  void copy(Queue&, void* to, const void* from, size_t bytes) override;
+  void zero(Queue&, void* data, size_t bytes) override;
+
+  void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y) override;
+  void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx) override;
+  void interact(Queue&, Matrix v, int64_t vectors, Matrix out) override;
+  void interact_backward(Queue&, Matrix v, int64_t vectors, Matrix dout, Matrix dv) override;
+  void bce_with_logits(Queue&, const float* logits, const float* labels, int64_t batch, int64_t global_batch,
+                       float* dlogits, float* loss) override;
+  void dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count, OptimizerRule rule,
+                    const StepState* state) override;
+
+  size_t sparse_scratch_bytes(int64_t nnz, int64_t dim) override;
+  void lookup(Queue&, const StoreView& store, const Bags& bags, BagVectors out) override;
+  void unique(Queue&, const StoreView& store, const Bags& bags, UniqueRows out, std::byte* scratch) override;
+  void update(Queue&, const StoreView& store, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
+              OptimizerRule rule, const StepState* state, std::byte* scratch) override;
+  void fill_uniform(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count, float bound,
+                    uint64_t seed) override;
+  void encode_rows(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count,
+                   const float* rows) override;
+  void decode_rows(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count, float* rows) override;
+};
+
+}  // namespace dlrm

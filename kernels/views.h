@@ -1,0 +1,83 @@
+// What kernels see of memory that others own: plain pointers with shapes, copied freely.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/codecs/codecs.h"
+
+namespace dlrm {
+
+/// Row-major fp32 [rows, cols]; row r begins at data + r * stride.
+struct Matrix {
+  float* data = nullptr;
+  int64_t rows = 0, cols = 0, stride = 0;
+
+  float* row(int64_t r) const { return data + r * stride; }
+};
+
+/// One fully connected layer, or its gradients. PyTorch's orientation: y = x weight^T + bias.
+struct Linear {
+  Matrix weight;  // [out, in]
+  float* bias = nullptr;
+};
+
+/// The ids of one batch, for all tables. Bag (t, b) belongs to table t and sample b.
+struct Bags {
+  const int64_t* ids = nullptr;  // [nnz] rows within their tables, table-major
+  const int64_t* offsets =
+      nullptr;  // [tables * batch + 1] where bag t * batch + b starts; null: every bag holds one id
+  int64_t tables = 0, batch = 0, nnz = 0;
+};
+
+/// One dim-sized vector per bag: bag (t, b)'s is at data + b * sample_stride + t * dim.
+struct BagVectors {
+  float* data = nullptr;
+  int64_t sample_stride = 0;
+};
+
+/// One table. Row r is the record at records + r * record_bytes: its slot, then element-wise optimizer state.
+struct TableView {
+  int64_t first_row = 0;  // in the store's global row space
+  int64_t rows = 0;
+  std::byte* records = nullptr;
+  size_t record_bytes = 0, slot_bytes = 0;
+  CodecId codec = CodecId::raw;
+  float* row_state = nullptr;  // [rows] of row-wise optimizers
+
+  std::byte* slot(int64_t row) const { return records + size_t(row) * record_bytes; }
+  float* element_state(int64_t row) const { return reinterpret_cast<float*>(slot(row) + slot_bytes); }
+};
+
+/// Rows that do not fit their slots, verbatim. Within one operation entries are taken by counting `taken` up: the free
+/// list from its end first, then fresh ones. Entries given back wait in `returned` until the operation ends (settle).
+struct OverflowView {
+  struct Counters {
+    int64_t fresh;  // entries that were ever used
+    int64_t free;   // of them, not in use now
+    int64_t taken;
+    int64_t returned;
+  };
+  Counters* counters = nullptr;
+  float* rows = nullptr;              // [capacity, dim]
+  uint32_t* free_list = nullptr;      // [capacity]
+  uint32_t* returned_list = nullptr;  // [most rows that one operation stores]
+  int64_t capacity = 0;
+};
+
+/// All tables of one device with the same dim.
+struct StoreView {
+  std::span<const TableView> tables;
+  OverflowView overflow;
+  int64_t dim = 0;
+};
+
+/// The distinct rows of a batch, ascending, and where each occurs. Capacity nnz (+ 1 for starts).
+struct UniqueRows {
+  int64_t* rows = nullptr;       // global rows
+  int64_t* starts = nullptr;     // row i occurs at positions[starts[i] .. starts[i + 1])
+  int32_t* positions = nullptr;  // indices into Bags::ids, ascending within a row
+  int64_t* count = nullptr;      // [1]
+};
+
+}  // namespace dlrm
