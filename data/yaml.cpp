@@ -1,17 +1,22 @@
 #include "data/yaml.h"
 
 #include <fstream>
+#include <iterator>
 
 namespace dlrm {
+
+YAML::Node parse_yaml(const std::string& text, const std::string& name) {
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    fail(name, ":", error.mark.line + 1, ": not YAML: ", error.msg);
+  }
+}
 
 YAML::Node load_yaml(const std::string& path) {
   std::ifstream file(path);
   check(bool(file), path, ": cannot be opened");
-  try {
-    return YAML::Load(file);
-  } catch (const YAML::Exception& error) {
-    fail(path, ":", error.mark.line + 1, ": not YAML: ", error.msg);
-  }
+  return parse_yaml({std::istreambuf_iterator<char>(file), {}}, path);
 }
 
 }  // namespace dlrm

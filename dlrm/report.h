@@ -1,0 +1,15 @@
+// The tables a person reads at the end of a run.
+#pragma once
+#include <iosfwd>
+
+#include "dlrm/checkpoint.h"
+#include "dlrm/metrics.h"
+
+namespace dlrm {
+
+void print_metrics(std::ostream& out, const Metrics& metrics);
+/// Per table and in all: rows, dtype, codec, stored bytes (slots and used overflow entries), raw bytes, ratio, overflow
+/// rows.
+void print_tables(std::ostream& out, const Checkpoint& checkpoint);
+
+}  // namespace dlrm
