@@ -1,0 +1,161 @@
+#include "dlrm/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "data/npy.h"
+#include "dlrm/export_tf2.h"
+#include "dlrm/trainer.h"
+#include "tests/device_test.h"
+#include "tests/run.h"
+
+namespace dlrm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Loads the run's checkpoint into a fresh model.
+void load(const fs::path& path) {
+  const auto device = make_cpu_device();
+  const auto queue = device->make_queue();
+  const Checkpoint checkpoint = open_checkpoint(path);
+  ModelConfig shape = checkpoint.model;
+  shape.max_batch = 1;
+  Model model(*device, shape);
+  load_checkpoint(checkpoint, model, *queue, true);
+}
+
+std::vector<fs::path> files_of(const fs::path& checkpoint) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(checkpoint))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class CheckpointTest : public testing::Test {
+ protected:
+  CheckpointTest() { path_ = train(run_config(dir_, 100, 20)).checkpoint; }
+
+  TempDir dir_;
+  fs::path path_;
+};
+
+TEST_F(CheckpointTest, ARunsDirectoryMeansItsNewest) {
+  EXPECT_EQ(open_checkpoint(dir_ / "run").path, path_);
+  EXPECT_EQ(open_checkpoint(path_).step, 7);
+  EXPECT_ERROR(open_checkpoint(dir_ / "data"), "holds no checkpoint");
+}
+
+TEST_F(CheckpointTest, AFlippedByteInAnyFileIsAnErrorThatNamesIt) {
+  load(path_);
+  for (const fs::path& file : files_of(path_)) {
+    const std::string whole = read_file(file);
+    for (size_t at = 0; at < whole.size(); at += std::max<size_t>(1, whole.size() / 40)) {
+      std::string damaged = whole;
+      damaged[at] = char(damaged[at] ^ 4);
+      std::ofstream(file, std::ios::binary) << damaged;
+      EXPECT_ERROR(load(path_), file.string());
+    }
+    std::ofstream(file, std::ios::binary) << whole;
+  }
+  load(path_);
+}
+
+TEST_F(CheckpointTest, ATruncatedFileIsAnErrorThatNamesIt) {
+  for (const fs::path& file : files_of(path_)) {
+    const std::string whole = read_file(file);
+    for (size_t bytes = 0; bytes < whole.size(); bytes += std::max<size_t>(1, whole.size() / 40)) {
+      std::ofstream(file, std::ios::binary) << whole.substr(0, bytes);
+      EXPECT_ERROR(load(path_), file.string());
+    }
+    std::ofstream(file, std::ios::binary) << whole;
+  }
+}
+
+TEST_F(CheckpointTest, AMissingFileIsAnErrorThatNamesIt) {
+  for (const fs::path& file : files_of(path_)) {
+    fs::rename(file, dir_ / "away");
+    EXPECT_ERROR(load(path_), file.filename() == "manifest.json" ? "holds no checkpoint" : file.string());
+    fs::rename(dir_ / "away", file);
+  }
+}
+
+TEST_F(CheckpointTest, AnotherShapeIsRefused) {
+  Config c;
+  c = run_config(TempDir(), 10, 10);
+  c.data.path = dir_ / "data";
+  c.train.output = dir_ / "second";
+  c.train.init_from = dir_ / "run";
+  c.model.dim = 8;
+  c.model.bottom = {8, 8};
+  EXPECT_ERROR(train(c), "model.dim: found 16, expected 8");
+}
+
+TEST_F(CheckpointTest, InterruptedWritesAreNotSeenAndAreCleaned) {
+  fs::create_directories(dir_ / "run/checkpoints/.partial_123/tables");
+  EXPECT_EQ(open_checkpoint(dir_ / "run").path, path_);
+  clean_checkpoints(dir_ / "run/checkpoints", 5);
+  EXPECT_FALSE(fs::exists(dir_ / "run/checkpoints/.partial_123"));
+  EXPECT_TRUE(fs::exists(path_));
+}
+
+// Equal values give equal bytes: a model that is filled from a checkpoint is saved again as the same files.
+TEST_F(CheckpointTest, SavedAgainItHasTheSameBytes) {
+  const auto device = make_cpu_device();
+  const auto queue = device->make_queue();
+  const Checkpoint checkpoint = open_checkpoint(path_);
+  ModelConfig shape = checkpoint.model;
+  shape.max_batch = 1;
+  Model model(*device, shape);
+  load_checkpoint(checkpoint, model, *queue, true);
+  Checkpoint about = checkpoint;
+  about.tables.clear();
+  about.arrays.clear();
+  const fs::path again = save_checkpoint(dir_ / "again", about, model, *queue);
+  for (const fs::path& file : files_of(path_))
+    EXPECT_EQ(read_file(file), read_file(again / fs::relative(file, path_))) << file;
+}
+
+TEST_F(CheckpointTest, RowsAreTheSameWhateverCodecReadsThem) {
+  const Checkpoint checkpoint = open_checkpoint(path_);
+  const auto device = make_cpu_device();
+  const auto queue = device->make_queue();
+  ModelConfig shape = checkpoint.model, raw = shape;
+  for (TableConfig& table : raw.tables) table.codec = CodecId::raw;
+  shape.max_batch = raw.max_batch = 1;
+  Model a(*device, shape), b(*device, raw);
+  load_checkpoint(checkpoint, a, *queue, true);
+  load_checkpoint(checkpoint, b, *queue, true);
+  for (int64_t t = 0; t < a.store().tables(); ++t) {
+    const int64_t rows = shape.tables[size_t(t)].rows;
+    std::vector<float> x(size_t(rows * shape.dim)), y(x.size());
+    a.store().read_rows(*queue, t, 0, rows, x.data());
+    b.store().read_rows(*queue, t, 0, rows, y.data());
+    EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
+  }
+}
+
+TEST_F(CheckpointTest, ExportedTf2FilesHaveNvidiasShapes) {
+  const Checkpoint checkpoint = open_checkpoint(path_);
+  export_tf2(checkpoint, dir_ / "tf2");
+  const NpyArray kernel = read_npy(dir_ / "tf2/bottom_mlp_layer_0_kernel_part0.npy");
+  const std::vector<float> weight = read_array(checkpoint, "bottom_0_weight");
+  ASSERT_EQ(kernel.shape, (std::vector<int64_t>{8, 8}));  // 3 inputs, padded to 8
+  for (int64_t in = 0; in < 8; ++in)
+    for (int64_t out = 0; out < 8; ++out)
+      EXPECT_EQ(kernel.values[size_t(in * 8 + out)], in < 3 ? weight[size_t(out * 3 + in)] : 0.0f);
+  EXPECT_EQ(read_npy(dir_ / "tf2/top_mlp_layer_0_kernel_part0.npy").shape, (std::vector<int64_t>{32, 8}));  // 16 + 10
+  EXPECT_EQ(read_npy(dir_ / "tf2/top_mlp_layer_1_bias_part0.npy").shape, std::vector<int64_t>{1});
+  EXPECT_EQ(read_npy(dir_ / "tf2/feature_2_part0.npy").shape, (std::vector<int64_t>{500, 16}));
+  std::vector<float> rows;
+  visit_rows(checkpoint, 2, [&](int64_t, int64_t count, const float* values, const float*) {
+    rows.insert(rows.end(), values, values + count * 16);
+  });
+  EXPECT_EQ(read_npy(dir_ / "tf2/feature_2_part0.npy").values, rows);
+  EXPECT_ERROR(export_tf2(checkpoint, dir_ / "tf2"), "exists already");
+}
+
+}  // namespace
+}  // namespace dlrm
