@@ -54,7 +54,7 @@ InputFile::InputFile(std::filesystem::path path)
     : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   check(file_ >= 0, path_.string(), ": cannot be read: ", std::strerror(errno));
   struct stat info;
-  check(fstat(file_, &info) == 0 && S_ISREG(info.st_mode), path_.string(), ": expected a file");
+  check(fstat(file_, &info) == 0 && S_ISREG(info.st_mode), path_.string(), ": is a directory, expected a file");
   bytes_ = size_t(info.st_size);
 }
 

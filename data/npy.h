@@ -1,37 +1,66 @@
-// NumPy's .npy files of float32, C order.
+// NumPy's array files, of float32 in C order.
 // Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #pragma once
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
+#include <cstdio>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace dlrm {
 
-/// Writes a file of a known shape piece by piece, in version 1.0, the data aligned to 64 bytes. Errors name the file.
-class NpyWriter {
- public:
-  NpyWriter(std::filesystem::path path, const std::vector<int64_t>& shape);
-  void append(std::span<const float> values);
-  /// Throws Error where fewer values came than the shape has, or the disk is full.
-  void finish();
-
- private:
-  std::filesystem::path path_;
-  std::ofstream file_;
-  int64_t missing_;
-};
-
-void write_npy(const std::filesystem::path& path, std::span<const float> values, const std::vector<int64_t>& shape);
-
 struct NpyArray {
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // empty: a single number
   std::vector<float> values;
 };
 
-/// Reads versions 1 to 3. Throws Error on anything but little-endian float32 in C order, and where the size of the file
-/// is not what its header says.
-NpyArray read_npy(const std::filesystem::path& path);
+/// Throws Error where the file is not an array of float32 in C order, or is longer or shorter than its shape says.
+NpyArray read_npy(const std::string& path);
+
+/// Writes the file that numpy.save writes. Throws Error where values are not as many as the shape says.
+void write_npy(const std::string& path, std::span<const float> values, const std::vector<int64_t>& shape);
+
+namespace detail {
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+}  // namespace detail
+
+/// Reads a file that need not fit into memory.
+class NpyReader {
+ public:
+  explicit NpyReader(std::string path);
+
+  const std::vector<int64_t>& shape() const { return shape_; }
+  int64_t size() const { return size_; }  // elements
+  /// The next values. Throws Error where fewer are left.
+  void read(std::span<float> values);
+
+ private:
+  std::string path_;
+  detail::File file_;
+  std::vector<int64_t> shape_;
+  int64_t size_ = 0, done_ = 0;
+};
+
+/// Writes a file piece by piece. Errors, such as a full disk, surface in append or close at the latest.
+class NpyWriter {
+ public:
+  NpyWriter(std::string path, const std::vector<int64_t>& shape);
+
+  void append(std::span<const float> values);
+  /// Throws Error unless all values of the shape were appended and everything was written. Without it the file is no
+  /// complete one.
+  void close();
+
+ private:
+  void write(const void* bytes, size_t size);
+
+  std::string path_;
+  detail::File file_;
+  int64_t size_ = 0, done_ = 0;
+};
 
 }  // namespace dlrm

@@ -8,8 +8,9 @@ namespace dlrm {
 
 /// Throws Error, naming file and line, where the file is missing or is not YAML.
 YAML::Node load_yaml(const std::string& path);
-/// The same for the text of a file; `name` is what errors call it.
-YAML::Node parse_yaml(const std::string& text, const std::string& name);
+
+/// The same for YAML that is at hand; `name` stands for the file in messages.
+YAML::Node parse_yaml(const std::string& yaml, const std::string& name);
 
 /// The node as a T. Throws Error "PATH:LINE: what: expected EXPECTED" where it is not one.
 template <class T>

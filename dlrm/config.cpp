@@ -1,304 +1,423 @@
 #include "dlrm/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
+#include <iomanip>
+#include <limits>
+#include <map>
 #include <set>
+#include <variant>
 
 #include "data/files.h"
 #include "data/yaml.h"
 #include "dlrm/nearest.h"
-#include "dlrm/table_text.h"
 #include "kernels/codecs/codecs.h"
+#include "kernels/error.h"
 #include "kernels/optimizer.h"
 
 namespace dlrm {
 namespace {
 
-// Values --------------------------------------------------------------------------------------------------------------
+// The table of keys ---------------------------------------------------------------------------------------------------
 
-constexpr const char* kind_of(const int64_t&) {
-  return "a whole number";
-}
-constexpr const char* kind_of(const double&) {
-  return "a number";
-}
-constexpr const char* kind_of(const bool&) {
-  return "true or false";
-}
-constexpr const char* kind_of(const std::string&) {
-  return "a word";
-}
-constexpr const char* kind_of(const std::vector<int64_t>&) {
-  return "a list of whole numbers";
-}
+using Member = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*>;
 
-std::string yaml_of(int64_t value) {
-  return std::to_string(value);
-}
-std::string yaml_of(bool value) {
-  return value ? "true" : "false";
-}
-std::string yaml_of(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
-std::string yaml_of(const std::string& value) {
-  std::string quoted = "\"";
-  for (char c : value) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-std::string yaml_of(const std::vector<int64_t>& values) {
-  std::string list;
-  for (int64_t value : values) list += (list.empty() ? "" : ", ") + std::to_string(value);
-  return "[" + list + "]";
-}
+// What a value may be: numbers (each of a list) within [low, high], strings one of `choices` unless that is empty.
+struct Rule {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  std::vector<std::string> choices;
+};
 
-/// What a value must be, beyond its type. Throws Error where it is not.
-template <class T>
-using Rule = std::function<void(const std::string& where, const T& value)>;
-
-template <class T>
-Rule<T> anything() {
-  return [](const std::string&, const T&) {};
+Rule any() {
+  return {};
 }
-
-Rule<int64_t> at_least(int64_t least) {
-  return [least](const std::string& where, int64_t value) {
-    check(value >= least, where, ": expected ", least, " or more, found ", value);
-  };
+Rule at_least(double low) {
+  return {low};
 }
-
-Rule<double> number(double least, double most) {
-  return [=](const std::string& where, double value) {
-    check(std::isfinite(value) && value >= least && value <= most, where, ": expected a number from ", yaml_of(least),
-          std::isfinite(most) ? " to " + yaml_of(most) : " up", ", found ", yaml_of(value));
-  };
+Rule between(double low, double high) {
+  return {low, high};
 }
-
-Rule<std::string> one_of(std::vector<std::string> names) {
-  return [names](const std::string& where, const std::string& value) {
-    if (std::find(names.begin(), names.end(), value) != names.end()) return;
-    std::string all;
-    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    fail(where, ": expected one of ", all, ", found '", value, "'.", did_you_mean(value, names));
-  };
-}
-
-void check_widths(const std::string& where, const std::vector<int64_t>& widths) {
-  check(!widths.empty(), where, ": expected one layer width or more, found none");
-  for (int64_t width : widths) check(width >= 1, where, ": expected widths of 1 or more, found ", width);
+Rule one_of(std::vector<std::string> choices) {
+  return {.choices = std::move(choices)};
 }
 
 std::vector<std::string> codec_names() {
   std::vector<std::string> names;
-  for (CodecId id : kCodecs) names.push_back(codec_name(id));
+  for (const CodecId id : kCodecs) names.push_back(codec_name(id));
   return names;
 }
-
-// Keys ----------------------------------------------------------------------------------------------------------------
 
 struct Key {
-  std::string name;
+  std::string name;  // with its sections: train.optimizer.lr
+  Member (*member)(Config& config);
+  Rule rule;
   std::string meaning;
-  std::function<void(Config&, const YAML::Node&, const std::string& where)> read;
-  std::function<std::string(const Config&)> write;
 };
 
-/// `member` gives the key's place in a Config.
-template <class Member, class T = std::remove_reference_t<std::invoke_result_t<Member, Config&>>>
-Key key(const std::string& name, Member member, std::type_identity_t<Rule<T>> rule, const std::string& meaning) {
-  const auto read = [=](Config& config, const YAML::Node& node, const std::string& where) {
-    T value{};
-    try {
-      value = node.as<T>();
-    } catch (const YAML::Exception&) {
-      const std::string found = node.IsScalar() ? "'" + node.Scalar() + "'" : node.IsMap() ? "a mapping" : "a list";
-      fail(where, ": expected ", kind_of(value), ", found ", node.IsNull() ? "nothing" : found);
-    }
-    rule(where, value);
-    member(config) = value;
+// A key is called as the member it sets, so the two cannot drift apart.
+#define KEY(path) #path, [](Config & config) -> Member { return &config.path; }
+
+constexpr double kMaxWidth = 1 << 20;  // of a layer or row, so that products of two sizes stay far from overflow
+constexpr double kMaxBatch = 1 << 24;
+constexpr double kMaxFloat = std::numeric_limits<float>::max();
+
+// In the order in which they are printed; the keys of a section stand together.
+const std::vector<Key>& keys() {
+  static const std::vector<Key> table = {
+      {KEY(data.path), any(), "directory of the data set"},
+      {KEY(data.batch), between(1, kMaxBatch), "samples per step, over all ranks"},
+      {KEY(model.dim), between(1, kMaxWidth), "width of an embedding row"},
+      {KEY(model.bottom), between(1, kMaxWidth), "layer widths of the bottom MLP; the last is model.dim"},
+      {KEY(model.top), between(1, kMaxWidth), "layer widths of the top MLP; the last is 1"},
+      {KEY(model.precision), one_of({"fp32", "tf32", "bf16"}), "arithmetic of the MLPs and the interaction"},
+      {KEY(embedding.codec), one_of(codec_names()), "how rows are compressed; every codec gives the same bits"},
+      {KEY(embedding.dtype), one_of({"fp32"}), "numbers that rows are made of"},
+      {KEY(embedding.optimizer.name), one_of({kOptimizerNames.begin(), kOptimizerNames.end()}),
+       "optimizer of the tables"},
+      {KEY(embedding.optimizer.lr), between(0, kMaxFloat), "learning rate of the tables"},
+      {KEY(embedding.optimizer.eps), between(0, kMaxFloat), "0: 1e-10 for adagrad, 1e-8 for rowwise_adagrad"},
+      {KEY(train.steps), at_least(0), "steps to train; 0: as many as train.epochs asks"},
+      {KEY(train.epochs), at_least(1), "passes over the training data, where train.steps is 0"},
+      {KEY(train.seed), any(), "of initial values and random rounding"},
+      {KEY(train.device), one_of({"auto", "cpu", "cuda"}), "auto: cuda where there is a GPU"},
+      {KEY(train.threads), between(0, 4096), "CPU threads; 0: all"},
+      {KEY(train.output), any(), "directory that checkpoints and logs are written to"},
+      {KEY(train.resume), any(), "continue from the last checkpoint in train.output"},
+      {KEY(train.init_from), any(), "checkpoint that gives the initial weights; empty: random ones"},
+      {KEY(train.evaluate_every), at_least(0), "steps between evaluations; 0: only at the end"},
+      {KEY(train.checkpoint_every), at_least(0), "steps between checkpoints; 0: only at the end"},
+      {KEY(train.keep_checkpoints), at_least(1), "checkpoints kept; older ones are removed"},
+      {KEY(train.target_auc), between(0, 1), "stop once an evaluation reaches it; 0: never"},
+      {KEY(train.log_every), at_least(1), "steps between progress lines"},
+      {KEY(train.optimizer.name), one_of({"sgd", "adagrad"}), "optimizer of the MLPs"},
+      {KEY(train.optimizer.lr), between(0, kMaxFloat), "learning rate of the MLPs"},
+      {KEY(train.optimizer.eps), between(0, kMaxFloat), "0: 1e-10 for adagrad"},
+      {KEY(train.schedule.warmup), at_least(0), "steps of linear warm-up of both learning rates"},
+      {KEY(train.schedule.decay_start), at_least(0), "step at which quadratic decay begins"},
+      {KEY(train.schedule.decay_steps), at_least(0), "steps from there to a learning rate of 0; 0: no decay"},
+      {KEY(comm.backend), one_of({"auto", "single"}), "how ranks talk to each other"},
   };
-  return {name, meaning, read, [=](const Config& config) { return yaml_of(member(const_cast<Config&>(config))); }};
+  return table;
 }
 
-const double kInfinity = std::numeric_limits<double>::infinity();
+// Values: how each type is named, read, checked and written -----------------------------------------------------------
 
-void add_optimizer(std::vector<Key>& keys, const std::string& name, OptimizerConfig& (*member)(Config&),
-                   const std::vector<std::string>& optimizers, const std::string& what) {
-  keys.push_back(key(
-      name + ".name", [=](Config & c) -> auto& { return member(c).name; }, one_of(optimizers), "Optimizer of " + what));
-  keys.push_back(key(
-      name + ".lr", [=](Config & c) -> auto& { return member(c).lr; }, number(0, kInfinity), "Its base learning rate"));
-  keys.push_back(key(
-      name + ".eps", [=](Config & c) -> auto& { return member(c).eps; }, number(-1, kInfinity),
-      "Its epsilon; -1: 1e-10 for adagrad, 1e-8 for rowwise_adagrad"));
+template <class Number>
+constexpr bool kIsNumber = std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>;
+
+std::string type_name(bool) {
+  return "true or false";
+}
+std::string type_name(int64_t) {
+  return "a whole number";
+}
+std::string type_name(uint64_t) {
+  return "a whole number";
+}
+std::string type_name(double) {
+  return "a number";
+}
+std::string type_name(const std::string&) {
+  return "a string";
+}
+std::string type_name(const std::vector<int64_t>&) {
+  return "a list of whole numbers";
 }
 
-#define MEMBER(path)        \
-  [](Config & c) -> auto& { \
-    return c.path;          \
+// yaml-cpp marks scalars in quotes, which are strings whatever they spell, with the tag "!".
+bool is_plain(const YAML::Node& node) {
+  return node.IsScalar() && node.Tag() != "!";
+}
+
+// Strict on purpose: as<int>() of yaml-cpp reads 010 as 8.
+template <class Number>
+requires kIsNumber<Number>
+bool parse(const YAML::Node& node, Number& value) {
+  if (!is_plain(node)) return false;
+  const std::string& digits = node.Scalar();
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+bool parse(const YAML::Node& node, bool& value) {
+  if (!is_plain(node)) return false;
+  value = node.Scalar() == "true";
+  return value || node.Scalar() == "false";
+}
+bool parse(const YAML::Node& node, std::string& value) {
+  if (!node.IsScalar()) return false;
+  value = node.Scalar();
+  return true;
+}
+bool parse(const YAML::Node& node, std::vector<int64_t>& values) {
+  if (!node.IsSequence()) return false;
+  values.resize(node.size());
+  return std::equal(node.begin(), node.end(), values.begin(),
+                    [](const YAML::Node& element, int64_t& value) { return parse(element, value); });
+}
+
+template <class Number>
+requires kIsNumber<Number>
+bool allows(const Rule& rule, Number value) {
+  return double(value) >= rule.low && double(value) <= rule.high;  // false for NaN
+}
+bool allows(const Rule&, bool) {
+  return true;
+}
+bool allows(const Rule& rule, const std::string& value) {
+  return rule.choices.empty() || std::find(rule.choices.begin(), rule.choices.end(), value) != rule.choices.end();
+}
+bool allows(const Rule& rule, const std::vector<int64_t>& values) {
+  return !values.empty() &&
+         std::all_of(values.begin(), values.end(), [&](int64_t value) { return allows(rule, value); });
+}
+
+template <class Number>
+requires kIsNumber<Number> std::string print(Number value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, std::end(digits), value).ptr};
+}
+std::string print(bool value) {
+  return value ? "true" : "false";
+}
+std::string print(const std::string& value) {
+  const auto is_safe = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '/' || c == '.'; };
+  const auto is_safe_later = [&](char c) { return is_safe(c) || c == '_' || c == '-'; };
+  const bool plain = !value.empty() && is_safe(value[0]) && std::all_of(value.begin(), value.end(), is_safe_later);
+  const bool spells_nothing = value == "null" || value == "Null" || value == "NULL";
+  if (plain && !spells_nothing) return value;
+  std::ostringstream quoted;  // YAML 1.2, section 5.7
+  for (const char c : value) {
+    if (c == '"' || c == '\\')
+      quoted << '\\' << c;
+    else if (static_cast<unsigned char>(c) < 0x20)
+      quoted << "\\x" << std::hex << std::setw(2) << std::setfill('0') << int(c);
+    else
+      quoted << c;
   }
-
-std::vector<Key> make_keys() {
-  const auto any_text = anything<std::string>();
-  std::vector<Key> keys = {
-      key("data.path", MEMBER(data.path), any_text, "Directory with feature_spec.yaml"),
-      key("data.batch", MEMBER(data.batch), at_least(1), "Samples of one training step"),
-      key("model.dim", MEMBER(model.dim), at_least(1), "Elements of one embedding row"),
-      key("model.bottom", MEMBER(model.bottom), check_widths, "Layer widths of the bottom MLP; the last is model.dim"),
-      key("model.top", MEMBER(model.top), check_widths, "Layer widths of the top MLP; the last is 1"),
-      key("model.precision", MEMBER(model.precision), one_of({"fp32", "tf32", "bf16"}), "Arithmetic of the MLPs"),
-      key("embedding.codec", MEMBER(embedding.codec), one_of(codec_names()), "How rows are stored; all are lossless"),
-      key("embedding.dtype", MEMBER(embedding.dtype), one_of({"fp32"}), "Type of the elements of a row"),
-  };
-  add_optimizer(
-      keys, "embedding.optimizer", [](Config & c) -> auto& { return c.embedding.optimizer; },
-      {kOptimizerNames.begin(), kOptimizerNames.end()}, "the tables");
-  const std::vector<Key> train = {
-      key("train.steps", MEMBER(train.steps), at_least(0), "Steps to train; 0: as train.epochs says"),
-      key("train.epochs", MEMBER(train.epochs), at_least(1), "Passes over the training data, where train.steps is 0"),
-      key("train.seed", MEMBER(train.seed), at_least(0), "Of every random number"),
-      key("train.device", MEMBER(train.device), any_text, "auto (a GPU if there is one), cpu, cuda"),
-      key("train.threads", MEMBER(train.threads), at_least(0), "CPU threads; 0: all. Results do not depend on it"),
-      key("train.output", MEMBER(train.output), any_text, "Directory of the run: logs and checkpoints"),
-      key("train.resume", MEMBER(train.resume), anything<bool>(),
-          "Continue from the newest checkpoint in train.output"),
-      key("train.init_from", MEMBER(train.init_from), any_text, "Checkpoint or run whose weights to start from"),
-      key("train.evaluate_every", MEMBER(train.evaluate_every), at_least(0), "Steps; 0: only at the end"),
-      key("train.checkpoint_every", MEMBER(train.checkpoint_every), at_least(0), "Steps; 0: only at the end"),
-      key("train.keep_checkpoints", MEMBER(train.keep_checkpoints), at_least(1), "How many of the newest are kept"),
-      key("train.target_auc", MEMBER(train.target_auc), number(0, 1), "Stop when the test AUC reaches it; 0: never"),
-      key("train.log_every", MEMBER(train.log_every), at_least(1), "Steps between lines of the log"),
-  };
-  keys.insert(keys.end(), train.begin(), train.end());
-  add_optimizer(
-      keys, "train.optimizer", [](Config & c) -> auto& { return c.train.optimizer; }, {"sgd", "adagrad"}, "the MLPs");
-  const std::vector<Key> rest = {
-      key("train.schedule.warmup", MEMBER(train.schedule.warmup), at_least(0), "Steps of linear warm-up from 0"),
-      key("train.schedule.decay_start", MEMBER(train.schedule.decay_start), at_least(0), "Step where decay begins"),
-      key("train.schedule.decay_steps", MEMBER(train.schedule.decay_steps), at_least(0),
-          "Steps of polynomial decay (power 2) to 0; 0: none"),
-      key("comm.backend", MEMBER(comm.backend), one_of({"auto", "single"}), "How ranks talk; so far there is one rank"),
-  };
-  keys.insert(keys.end(), rest.begin(), rest.end());
-  return keys;
+  return '"' + quoted.str() + '"';
+}
+std::string print(const std::vector<int64_t>& values) {
+  std::string list;
+  for (const int64_t value : values) list += (list.empty() ? "" : ", ") + print(value);
+  return '[' + list + ']';
 }
 
-#undef MEMBER
-
-const std::vector<Key>& all_keys() {
-  static const std::vector<Key> keys = make_keys();
-  return keys;
+std::string join(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
 }
 
-std::vector<std::string> key_names() {
-  std::vector<std::string> names;
-  for (const Key& key : all_keys()) names.push_back(key.name);
-  return names;
+// "a whole number, 1 or more".
+template <class T>
+std::string expected(const Rule& rule, const T& value) {
+  if (rule.choices.size() == 1) return rule.choices[0];
+  if (!rule.choices.empty()) return "one of " + join(rule.choices);
+  const std::string each = std::is_class_v<T> ? "each " : "";
+  if (std::isinf(rule.low)) return type_name(value);
+  if (rule.high >= kMaxFloat) return type_name(value) + ", " + each + print(rule.low) + " or more";
+  return type_name(value) + ", " + each + print(rule.low) + " to " + print(rule.high);
+}
+
+std::string found(const YAML::Node& node) {
+  if (node.IsScalar()) return "'" + node.Scalar() + "'";
+  if (!node.IsSequence()) return node.IsMap() ? "a mapping" : "nothing";
+  std::vector<std::string> elements;
+  for (const YAML::Node& element : node) elements.push_back(element.IsScalar() ? element.Scalar() : "...");
+  return text("[", join(elements), "]");
 }
 
 // Reading -------------------------------------------------------------------------------------------------------------
 
-bool is_section(const std::string& name) {
-  for (const Key& key : all_keys())
-    if (key.name.starts_with(name + ".")) return true;
-  return false;
+bool is_within(const std::string& name, const std::string& section) {
+  return section.empty() || name.starts_with(section + ".");
 }
 
-void read_key(Config& config, const std::string& name, const YAML::Node& node, const std::string& where) {
-  for (const Key& key : all_keys())
-    if (key.name == name) return key.read(config, node, where + ": " + name);
-  fail(where, ": '", name, "' is not a key.", did_you_mean(name, key_names()));
+std::string last_part(const std::string& name) {
+  return name.substr(name.rfind('.') + 1);
 }
 
-void read_section(Config& config, const std::string& prefix, const YAML::Node& node, const std::string& file) {
-  std::set<std::string> seen;
-  for (const auto& entry : node) {
-    const std::string where = text(file, ":", entry.first.Mark().line + 1);
-    const std::string word = yaml_as<std::string>(entry.first, file, "key", "a word");
-    const std::string name = prefix.empty() ? word : prefix + "." + word;
-    check(seen.insert(word).second, where, ": ", name, " stands here twice");
-    if (!is_section(name)) {
-      read_key(config, name, entry.second, where);
-    } else if (!entry.second.IsNull()) {
-      check(entry.second.IsMap(), where, ": ", name, ": expected a mapping");
-      read_section(config, name, entry.second, file);
+// The keys and sections that stand directly in `section`, with their full names; "" for the outermost.
+std::vector<std::string> children(const std::string& section) {
+  std::vector<std::string> names;
+  for (const Key& key : keys()) {
+    if (!is_within(key.name, section)) continue;
+    const size_t start = section.empty() ? 0 : section.size() + 1;
+    const std::string name = key.name.substr(0, key.name.find('.', start));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
+// A slip of the fingers, or the right word in the wrong section.
+std::string hint_for_unknown_key(const std::string& name, const std::string& section) {
+  std::vector<std::string> candidates = children(section);
+  for (const Key& key : keys()) candidates.push_back(key.name);
+  if (std::string hint = did_you_mean(name, candidates); !hint.empty()) return hint;
+  for (const std::string& near : {section, std::string()}) {
+    for (const Key& key : keys()) {
+      if (is_within(key.name, near) && last_part(key.name) == last_part(name))
+        return " Did you mean '" + key.name + "'?";
     }
   }
+  return "";
 }
 
-void read_set(Config& config, const std::string& set) {
-  const size_t equals = set.find('=');
-  check(equals != set.npos && equals > 0, "--set ", set, ": expected KEY=VALUE");
-  YAML::Node value;
-  try {
-    value = YAML::Load(set.substr(equals + 1));
-  } catch (const YAML::Exception& error) {
-    fail("--set ", set, ": the value is not YAML: ", error.msg);
+// Of a key or section; `where` begins the message.
+void check_known(const std::string& name, const std::string& where) {
+  const bool known = std::any_of(keys().begin(), keys().end(),
+                                 [&](const Key& key) { return key.name == name || is_within(key.name, name); });
+  if (known) return;
+  const std::string section = name.substr(0, name.find('.') == std::string::npos ? 0 : name.rfind('.'));
+  std::vector<std::string> valid = children(section);
+  for (std::string& child : valid) child = last_part(child);
+  fail(where, "unknown key '", name, "', expected ", valid.empty() ? "a known section" : "one of " + join(valid), ".",
+       hint_for_unknown_key(name, section));
+}
+
+// One file or override that gives values to a config.
+class Reader {
+ public:
+  /// `name` begins the messages, followed by a line number where it is a file's.
+  Reader(std::string name, bool is_file, Config& config, std::map<std::string, std::string>& set_at)
+      : name_(std::move(name)), is_file_(is_file), config_(config), set_at_(set_at) {}
+
+  /// Reads the key or section called `name` ("": everything), which is a known one, from its value.
+  void read(const std::string& name, const YAML::Node& node) {
+    const auto key = std::find_if(keys().begin(), keys().end(), [&](const Key& k) { return k.name == name; });
+    key != keys().end() ? read_key(*key, node) : read_section(name, node);
   }
-  if (value.IsNull()) value = std::string();
-  read_key(config, set.substr(0, equals), value, "--set");
+
+ private:
+  void read_key(const Key& key, const YAML::Node& node) {
+    const auto read = [&](auto* member) {
+      if (parse(node, *member) && allows(key.rule, *member)) return;
+      const std::string hint = node.IsScalar() ? did_you_mean(node.Scalar(), key.rule.choices) : "";
+      fail(at(node), key.name, ": expected ", expected(key.rule, *member), "; found ", found(node), ".", hint);
+    };
+    std::visit(read, key.member(config_));
+    set_at_[key.name] = at(node);
+  }
+
+  void read_section(const std::string& section, const YAML::Node& node) {
+    if (node.IsNull()) return;  // "train:" with nothing below it
+    check(node.IsMap(), at(node), section.empty() ? "the file" : section, ": expected a mapping; found ", found(node));
+    std::set<std::string> seen;
+    for (const auto& entry : node) {
+      check(entry.first.IsScalar(), at(entry.first), "expected the name of a key; found ", found(entry.first));
+      const std::string name = (section.empty() ? "" : section + ".") + entry.first.Scalar();
+      check_known(name, at(entry.first));
+      check(seen.insert(name).second, at(entry.first), name, ": expected once; found twice");
+      read(name, entry.second);
+    }
+  }
+
+  std::string at(const YAML::Node& node) const {
+    return is_file_ ? text(name_, ":", node.Mark().line + 1, ": ") : name_ + ": ";
+  }
+
+  std::string name_;
+  bool is_file_;
+  Config& config_;
+  std::map<std::string, std::string>& set_at_;
+};
+
+void read_override(const std::string& set, Config& config, std::map<std::string, std::string>& set_at) {
+  const std::string where = "--set " + set;
+  const size_t equals = set.find('=');
+  check(equals != std::string::npos, where, ": expected key.path=value; found no '='");
+  const std::string name = set.substr(0, equals);
+  check_known(name, where + ": ");
+  Reader(where, false, config, set_at).read(name, parse_yaml(set.substr(equals + 1), where));
 }
 
-void set_default_eps(OptimizerConfig& optimizer) {
-  if (optimizer.eps >= 0) return;
-  optimizer.eps = optimizer.name == "adagrad" ? 1e-10 : optimizer.name == "rowwise_adagrad" ? 1e-8 : 0;
+// What concerns more than one key -------------------------------------------------------------------------------------
+
+double usual_eps(const std::string& optimizer) {
+  if (optimizer == "adagrad") return 1e-10;         // torch.optim.Adagrad
+  if (optimizer == "rowwise_adagrad") return 1e-8;  // FBGEMM
+  return 0.0;                                       // sgd has none
 }
 
-void check_together(const Config& config, const std::string& name) {
-  check(config.model.bottom.back() == config.model.dim, name, ": model.bottom: expected to end in model.dim (",
-        config.model.dim, "), found ", config.model.bottom.back());
-  check(config.model.top.back() == 1, name, ": model.top: expected to end in 1, found ", config.model.top.back());
+void resolve(OptimizerConfig& optimizer) {
+  if (optimizer.eps == 0.0) optimizer.eps = usual_eps(optimizer.name);
+}
+
+void check_last_layer(const std::vector<int64_t>& layers, int64_t width, const std::string& key,
+                      const std::string& reason, const std::string& where) {
+  check(layers.back() == width, where, key, ": expected the last layer to be ", width, reason, "; found ",
+        layers.back());
 }
 
 }  // namespace
 
-Config parse_config(const std::string& yaml, const std::string& name, const std::vector<std::string>& sets) {
+Config parse_config(const std::string& yaml, const std::string& name, std::span<const std::string> sets) {
   Config config;
-  const YAML::Node root = parse_yaml(yaml, name);
-  check(root.IsMap() || root.IsNull(), name, ": expected a mapping");
-  read_section(config, "", root, name);
-  for (const std::string& set : sets) read_set(config, set);
-  set_default_eps(config.embedding.optimizer);
-  set_default_eps(config.train.optimizer);
-  check_together(config, name);
+  std::map<std::string, std::string> set_at;  // key -> how messages about it begin
+  Reader(name, true, config, set_at).read("", parse_yaml(yaml, name));
+  for (const std::string& set : sets) read_override(set, config, set_at);
+
+  const auto where = [&](const std::string& key) { return set_at.contains(key) ? set_at[key] : name + ": "; };
+  check_last_layer(config.model.bottom, config.model.dim, "model.bottom", " (model.dim)", where("model.bottom"));
+  check_last_layer(config.model.top, 1, "model.top", "", where("model.top"));
+  const Schedule& schedule = config.train.schedule;
+  check(schedule.decay_steps == 0 || schedule.decay_start >= schedule.warmup, where("train.schedule.decay_start"),
+        "train.schedule.decay_start: expected ", schedule.warmup, " (train.schedule.warmup) or more; found ",
+        schedule.decay_start);
+  resolve(config.embedding.optimizer);
+  resolve(config.train.optimizer);
   return config;
 }
 
-Config load_config(const std::string& path, const std::vector<std::string>& sets) {
+Config load_config(const std::string& path, std::span<const std::string> sets) {
   return parse_config(read_text(path), path, sets);
 }
 
-std::string to_yaml(const Config& config) {
-  std::string yaml;
-  std::vector<std::string> open;  // sections around the last key
-  for (const Key& key : all_keys()) {
-    std::vector<std::string> path;
-    for (size_t at = 0, dot; (dot = key.name.find('.', at)) != std::string::npos; at = dot + 1)
-      path.push_back(key.name.substr(at, dot - at));
-    size_t same = 0;
-    while (same < std::min(open.size(), path.size()) && open[same] == path[same]) ++same;
-    for (size_t level = same; level < path.size(); ++level) yaml += std::string(2 * level, ' ') + path[level] + ":\n";
-    yaml +=
-        std::string(2 * path.size(), ' ') + key.name.substr(key.name.rfind('.') + 1) + ": " + key.write(config) + "\n";
-    open = path;
+// Writing -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Every key of `config`, each with a comment where `comments`.
+std::string write(Config config, bool comments) {
+  constexpr int kCommentColumn = 28;
+  std::ostringstream out;
+  std::vector<std::string> open;  // sections
+  for (const Key& key : keys()) {
+    std::vector<std::string> sections;
+    std::istringstream parts(key.name);
+    for (std::string part; std::getline(parts, part, '.');) sections.push_back(part);
+    sections.pop_back();
+    for (size_t depth = 0; depth < sections.size(); ++depth) {
+      if (depth < open.size() && open[depth] == sections[depth]) continue;
+      open.resize(depth);
+      open.push_back(sections[depth]);
+      out << std::string(2 * depth, ' ') << sections[depth] << ":\n";
+    }
+    open = sections;
+    const auto print_value = [](const auto* member) { return print(*member); };
+    const auto print_expected = [&](const auto* member) { return expected(key.rule, *member); };
+    const Member member = key.member(config);
+    std::string line = std::string(2 * sections.size(), ' ') + last_part(key.name) + ": ";
+    line += std::visit(print_value, member);
+    if (comments) {
+      line.resize(std::max<size_t>(line.size(), kCommentColumn), ' ');
+      line += "  # " + key.meaning + " (" + std::visit(print_expected, member) + ")";
+    }
+    out << line << '\n';
   }
-  return yaml;
+  return out.str();
 }
 
+}  // namespace
+
+std::string to_yaml(const Config& config) {
+  return write(config, false);
+}
 std::string config_help() {
-  const Config defaults;
-  std::string help;
-  for (const Key& key : all_keys()) {
-    std::string line = "  " + key.name + ": " + key.write(defaults);
-    line.resize(std::max<size_t>(line.size() + 2, 42), ' ');
-    help += line + key.meaning + "\n";
-  }
-  return help;
+  return write({}, true);
 }
 
 }  // namespace dlrm

@@ -22,8 +22,9 @@ void export_mlp(const Checkpoint& checkpoint, const std::string& name, const std
     const std::vector<float> weight = read_array(checkpoint, ours + "weight");
     const int64_t out = widths[layer], in = int64_t(weight.size()) / out;
     const int64_t padded_in = layer == 0 ? (in + 7) / 8 * 8 : in;
-    write_npy(output / (theirs + "kernel_part0.npy"), kernel_of(weight, in, out, padded_in), {padded_in, out});
-    write_npy(output / (theirs + "bias_part0.npy"), read_array(checkpoint, ours + "bias"), {out});
+    write_npy((output / (theirs + "kernel_part0.npy")).string(), kernel_of(weight, in, out, padded_in),
+              {padded_in, out});
+    write_npy((output / (theirs + "bias_part0.npy")).string(), read_array(checkpoint, ours + "bias"), {out});
   }
 }
 
@@ -36,11 +37,11 @@ void export_tf2(const Checkpoint& checkpoint, const fs::path& output) {
   export_mlp(checkpoint, "top", checkpoint.model.top, output);
   const int64_t dim = checkpoint.model.dim;
   for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
-    NpyWriter file(output / text("feature_", t, "_part0.npy"), {checkpoint.model.tables[t].rows, dim});
+    NpyWriter file((output / text("feature_", t, "_part0.npy")).string(), {checkpoint.model.tables[t].rows, dim});
     visit_rows(checkpoint, t, [&](int64_t, int64_t count, const float* rows, const float*) {
       file.append({rows, size_t(count * dim)});
     });
-    file.finish();
+    file.close();
   }
 }
 

@@ -37,13 +37,16 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
     command = app.get_subcommands().front();
     names.clear();
   }
-  std::string hint;
   const std::vector<std::string> flags = flag_names(*command);
   names.insert(names.end(), flags.begin(), flags.end());
-  for (const std::string& word : app.remaining(true))
-    if (hint.empty()) hint = did_you_mean(word.substr(0, word.find('=')), names);
+  const std::vector<std::string> unknown = app.remaining(true);
+  std::string message = error.what();
+  if (!unknown.empty()) {
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    message = text("unknown argument '", word, "'.", did_you_mean(word, names));
+  }
   const std::string name = command == &app ? "dlrm" : "dlrm " + command->get_name();
-  return text(error.what(), hint, "\nSee '", name, " --help'.");
+  return text(message, "\nSee '", name, " --help'.");
 }
 
 int run(int argc, char** argv) {

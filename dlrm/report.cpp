@@ -1,6 +1,5 @@
 #include "dlrm/report.h"
 
-#include <cstdio>
 #include <ostream>
 
 #include "dlrm/table_text.h"
@@ -8,13 +7,7 @@
 namespace dlrm {
 namespace {
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-std::string fixed(const std::optional<double>& value, int digits) {
+std::string or_undefined(const std::optional<double>& value, int digits) {
   return value ? fixed(*value, digits) : "undefined";
 }
 
@@ -33,9 +26,9 @@ std::vector<std::string> table_row(const std::string& name, int64_t rows, const 
 }  // namespace
 
 void print_metrics(std::ostream& out, const Metrics& m) {
-  print_table(out, {"samples", "AUC", "log loss", "normalised entropy", "calibration", "label rate"},
-              {{with_commas(m.samples), fixed(m.auc, 6), fixed(m.log_loss, 6), fixed(m.normalized_entropy, 6),
-                fixed(m.calibration, 4), fixed(m.label_rate, 4)}});
+  out << table_text({"samples", "AUC", "log loss", "normalised entropy", "calibration", "label rate"},
+                    {{with_commas(m.samples), or_undefined(m.auc, 6), fixed(m.log_loss, 6),
+                      or_undefined(m.normalized_entropy, 6), or_undefined(m.calibration, 4), fixed(m.label_rate, 4)}});
 }
 
 void print_tables(std::ostream& out, const Checkpoint& checkpoint) {
@@ -54,7 +47,7 @@ void print_tables(std::ostream& out, const Checkpoint& checkpoint) {
     all_raw += raw;
   }
   if (!lines.empty()) lines.push_back(table_row("all", all_rows, "", all_stored, all_raw, all_overflow));
-  print_table(out, {"table", "rows", "dtype", "codec", "stored bytes", "raw bytes", "ratio", "overflow rows"}, lines);
+  out << table_text({"table", "rows", "dtype", "codec", "stored bytes", "raw bytes", "ratio", "overflow rows"}, lines);
 }
 
 }  // namespace dlrm

@@ -76,8 +76,8 @@ class Trainer {
     clean_checkpoints(output_ / "checkpoints", config_.train.keep_checkpoints);
     if (!newest.empty()) {
       const Checkpoint checkpoint = open_checkpoint(newest);
-      check(checkpoint.seed == uint64_t(config_.train.seed), newest.string(), ": was trained with train.seed=", checkpoint.seed,
-            ", this run has ", config_.train.seed);
+      check(checkpoint.seed == uint64_t(config_.train.seed), newest.string(),
+            ": was trained with train.seed=", checkpoint.seed, ", this run has ", config_.train.seed);
       load_checkpoint(checkpoint, model_, *queue_, true);
       first_step_ = checkpoint.step;
       saved_ = newest;

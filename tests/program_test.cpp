@@ -107,9 +107,9 @@ TEST(ProgramTest, WrongWordsNameTheNearestRightOne) {
   EXPECT_FAILS(2, run(dir, {"--versoin"}), "Did you mean '--version'?");
   EXPECT_FAILS(2, run(dir, {}), "dlrm --help");
   const std::string config = dir.file("bad.yaml", "model:\n  dimm: 4\n");
-  EXPECT_FAILS(1, run(dir, {"train", config}), "bad.yaml:2: 'model.dimm' is not a key. Did you mean 'model.dim'?");
+  EXPECT_FAILS(1, run(dir, {"train", config}), "bad.yaml:2: unknown key 'model.dimm'", "Did you mean 'model.dim'?");
   EXPECT_FAILS(1, run(dir, {"train", dir.file("good.yaml", ""), "--set", "train.step=5"}),
-               "--set: 'train.step' is not a key. Did you mean 'train.steps'?");
+               "--set train.step=5: unknown key 'train.step'", "Did you mean 'train.steps'?");
 }
 
 TEST(ProgramTest, GenerateTrainVerifyEvaluateInspectExport) {

@@ -210,7 +210,7 @@ TEST(DatasetTest, FilesOfDifferentLengthAreAnError) {
 
 TEST(DatasetTest, MissingSpecIsAnError) {
   const TempDir dir;
-  EXPECT_ERROR(Dataset::open(dir.path()), "feature_spec.yaml: cannot be opened");
+  EXPECT_ERROR(Dataset::open(dir.path()), "feature_spec.yaml: cannot be read");
 }
 
 /// Puts one value into a column of 32-bit ids of a table with 100,000 rows, and reads it.
