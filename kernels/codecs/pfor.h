@@ -37,70 +37,69 @@ struct PforCodec {
     }
     base = group.max(base);
 
-    int exceptions = 0;
-    uint32_t far = 0;  // exceptions that no nibble can say
+    uint32_t exceptions = 0, far = 0;  // far: exceptions that no nibble can say
     for (int64_t i = group.lane(); i < dim; i += group.size()) {
       const uint32_t e = exponent(bits(row[i])), delta = base - e;
-      exceptions += delta >= 7;
+      exceptions += uint32_t(delta >= 7);
       far |= uint32_t((delta > kFarthest) & (e != 0));
     }
-    exceptions = group.sum(exceptions);
-    if (!group.all(far == 0) || exceptions > at.room) return false;
+    const int count = group.sum(int(exceptions));
+    if (!group.all(far == 0) || count > at.room) return false;
 
-    for (int64_t octet = group.lane(); octet < at.octets; octet += group.size()) {
-      uint32_t codes = 0;
-      for (int k = 0; k < 8; ++k) {
-        const int64_t i = 8 * octet + k;
-        const uint32_t x = i < dim ? bits(row[i]) : base << 23;
-        const uint32_t delta = base - exponent(x);
-        codes |= (delta < 7 ? delta : 7) << (3 * k);
-        at.a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
-        at.b[i] = uint16_t(x);
+    // A group takes octets by turns; one worker alone takes blocks, long enough for vector instructions.
+    const int64_t width = group.size() == 1 ? kBlock : 8;
+    for (int64_t first = width * group.lane(); first < 8 * at.octets; first += width * group.size()) {
+      float padded[kBlock];
+      const float* from = row + first;
+      const int64_t end = first + width < 8 * at.octets ? first + width : 8 * at.octets;
+      if (end > dim) {
+        for (int64_t i = first; i < end; ++i) padded[i - first] = i < dim ? row[i] : std::bit_cast<float>(base << 23);
+        from = padded;
       }
-      for (int k = 0; k < 3; ++k) at.c[3 * octet + k] = uint8_t(codes >> (8 * k));
+      encode_elements(from, base, end - first, at.a + first, at.b + first, at.c + first / 8 * 3);
     }
     for (int64_t i = group.lane(); i < at.octets; i += group.size()) at.t[i] = 0;
     group.sync();
     if (group.lane() == 0) {
       at.t[0] = uint8_t(base);
-      at.t[1] = uint8_t(exceptions);
-      for (int64_t i = 0, n = 0; n < exceptions; ++i) {
-        const uint32_t e = exponent(bits(row[i])), delta = base - e;
-        if (delta < 7) continue;
-        at.t[2 + n / 2] |= uint8_t((e == 0 ? 15 : delta - 7) << (4 * (n % 2)));
-        ++n;
+      at.t[1] = uint8_t(count);
+      int n = 0;
+      for (int64_t octet = 0; n < count; ++octet) {
+        for (uint32_t sevens = sevens_of(codes_of(octet, at)); sevens != 0; sevens &= sevens - 1, ++n) {
+          const uint32_t e = exponent(bits(row[8 * octet + std::countr_zero(sevens) / 3]));
+          at.t[2 + n / 2] |= uint8_t((e == 0 ? 15 : base - 7 - e) << (4 * (n % 2)));
+        }
       }
     }
     group.sync();
     return true;
   }
 
+  /// First every element as if there were no exceptions, then the exceptions are patched.
   template <class Group>
   DLRM_HD static void decode(Group group, const std::byte* slot, int64_t dim, float* row) {
     const Parts at = parts(const_cast<std::byte*>(slot), dim);
     const uint32_t base = at.t[0];
+    const int64_t width = group.size() == 1 ? kBlock : 8;
+    for (int64_t first = width * group.lane(); first < dim; first += width * group.size()) {
+      const int64_t end = first + width < dim ? first + width : dim;
+      decode_elements(at.a + first, at.b + first, at.c + first / 8 * 3, base, end - first, row + first);
+    }
+    group.sync();
+    if (at.t[1] == 0) return;
     int exceptions_before = 0;
     for (int64_t first = 0; first < at.octets; first += group.size()) {
       const int64_t octet = first + group.lane();
-      uint32_t codes = 0;
-      if (octet < at.octets) codes = at.c[3 * octet] | at.c[3 * octet + 1] << 8 | at.c[3 * octet + 2] << 16;
-      int total = 0, mine = 0;
-      if (at.t[1] != 0) {
-        for (int k = 0; k < 8; ++k) mine += (codes >> (3 * k) & 7) == 7;
-        mine = exceptions_before + group.exclusive_sum(mine, total);
-        exceptions_before += total;
-      }
-      for (int k = 0; k < 8 && 8 * octet + k < dim; ++k) {
-        const int64_t i = 8 * octet + k;
-        const uint32_t code = codes >> (3 * k) & 7;
-        uint32_t e = base - code;
-        if (code == 7) {
-          const uint32_t nibble = at.t[2 + mine / 2] >> (4 * (mine % 2)) & 15;
-          e = nibble == 15 ? 0 : base - 7 - nibble;
-          ++mine;
-        }
-        const uint32_t a = at.a[i];
-        row[i] = std::bit_cast<float>((a & 0x80) << 24 | e << 23 | (a & 0x7f) << 16 | at.b[i]);
+      const uint32_t codes = octet < at.octets ? codes_of(octet, at) : 0;
+      uint32_t sevens = sevens_of(codes);
+      int total = 0;
+      int exception = exceptions_before + group.exclusive_sum(std::popcount(sevens), total);
+      exceptions_before += total;
+      for (; sevens != 0; sevens &= sevens - 1, ++exception) {
+        const uint32_t nibble = at.t[2 + exception / 2] >> (4 * (exception % 2)) & 15;
+        const uint32_t e = nibble == 15 ? 0 : base - 7 - nibble;
+        float& value = row[8 * octet + std::countr_zero(sevens) / 3];
+        value = std::bit_cast<float>((bits(value) & 0x807fffffu) | e << 23);
       }
     }
   }
@@ -124,6 +123,7 @@ struct PforCodec {
  private:
   static constexpr uint8_t kOverflow = 255;
   static constexpr uint32_t kFarthest = 21;
+  static constexpr int64_t kBlock = 64;
 
   struct Parts {
     uint8_t *a, *c, *t;
@@ -135,6 +135,59 @@ struct PforCodec {
   DLRM_HD static int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
   DLRM_HD static uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
   DLRM_HD static uint32_t exponent(uint32_t x) { return x >> 23 & 255; }
+
+  DLRM_HD static uint32_t codes_of(int64_t octet, const Parts& at) {
+    const uint8_t* c = at.c + 3 * octet;
+    return c[0] | uint32_t(c[1]) << 8 | uint32_t(c[2]) << 16;
+  }
+
+  /// Bit 3k is set where code k is 7.
+  DLRM_HD static uint32_t sevens_of(uint32_t codes) { return codes & codes >> 1 & codes >> 2 & 011111111; }
+
+  // Eight codes, from a byte each to 24 bits and back, move together: by twos, by fours, all.
+  DLRM_HD static uint32_t packed(uint64_t codes) {
+    codes = (codes | codes >> 5) & 0x003f003f003f003f;
+    codes = (codes | codes >> 10) & 0x00000fff00000fff;
+    return uint32_t(codes | codes >> 20) & 0xffffff;
+  }
+  DLRM_HD static uint64_t unpacked(uint32_t bits) {
+    uint64_t codes = (bits | uint64_t(bits) << 20) & 0x00000fff00000fff;
+    codes = (codes | codes << 10) & 0x003f003f003f003f;
+    return (codes | codes << 5) & 0x0707070707070707;
+  }
+
+  /// `count`: a multiple of 8, at most kBlock.
+  DLRM_HD static void encode_elements(const float* __restrict from, uint32_t base, int64_t count, uint8_t* __restrict a,
+                                      uint16_t* __restrict b, uint8_t* __restrict c) {
+    uint8_t code[kBlock];
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t x = bits(from[i]), delta = base - exponent(x);
+      code[i] = uint8_t(delta < 7 ? delta : 7);
+      a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
+      b[i] = uint16_t(x);
+    }
+    for (int64_t i = 0; i < count; i += 8) {
+      uint64_t eight = 0;
+      for (int k = 0; k < 8; ++k) eight |= uint64_t(code[i + k]) << (8 * k);
+      const uint32_t codes = packed(eight);
+      for (int k = 0; k < 3; ++k) c[i / 8 * 3 + k] = uint8_t(codes >> (8 * k));
+    }
+  }
+
+  /// `count`: at most kBlock.
+  DLRM_HD static void decode_elements(const uint8_t* __restrict a, const uint16_t* __restrict b,
+                                      const uint8_t* __restrict c, uint32_t base, int64_t count, float* __restrict to) {
+    uint8_t code[kBlock];
+    for (int64_t i = 0; i < count; i += 8) {
+      const uint8_t* three = c + i / 8 * 3;
+      const uint64_t eight = unpacked(three[0] | uint32_t(three[1]) << 8 | uint32_t(three[2]) << 16);
+      for (int k = 0; k < 8; ++k) code[i + k] = uint8_t(eight >> (8 * k));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t e = (base - code[i]) & 255;
+      to[i] = std::bit_cast<float>((a[i] & 0x80u) << 24 | e << 23 | (a[i] & 0x7fu) << 16 | b[i]);
+    }
+  }
 
   DLRM_HD static Parts parts(std::byte* slot, int64_t dim) {
     const int64_t d = padded(dim);
