@@ -27,7 +27,7 @@ size_t resident_bytes() {
 }
 
 std::string duration_text(double seconds) {
-  const int64_t s = int64_t(seconds + 0.5);
+  const int64_t s = std::llround(seconds);
   char text[32];
   std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", long(s / 3600), long(s / 60 % 60), long(s % 60));
   return text;
