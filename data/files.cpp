@@ -13,6 +13,7 @@
 namespace dlrm {
 
 void Checksum::add(const void* data, size_t bytes) {
+  if (bytes == 0) return;  // zlib takes a null pointer as a wish to begin anew
   value_ = uint32_t(crc32_z(value_, static_cast<const Bytef*>(data), bytes));
 }
 

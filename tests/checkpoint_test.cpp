@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/files.h"
 #include "data/npy.h"
 #include "dlrm/export_tf2.h"
 #include "dlrm/trainer.h"
@@ -135,6 +136,40 @@ TEST_F(CheckpointTest, RowsAreTheSameWhateverCodecReadsThem) {
     b.store().read_rows(*queue, t, 0, rows, y.data());
     EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
   }
+}
+
+TEST(ChecksumTest, NothingMoreChangesNothing) {
+  Checksum sum = checksum_of("123456789");
+  EXPECT_EQ(sum.value(), 0xcbf43926u);
+  sum.add(nullptr, 0);
+  EXPECT_EQ(sum.value(), 0xcbf43926u);
+}
+
+// Tables are written and read in pieces of some hundred thousand rows; only the first piece has an overflow row here.
+TEST(LargeCheckpointTest, TablesOfManyPiecesSurviveTheRoundTrip) {
+  const TempDir dir;
+  const auto device = make_cpu_device();
+  const auto queue = device->make_queue();
+  const int64_t rows = 700000, dim = 16;
+  ModelConfig shape;
+  shape.numerical = 1;
+  shape.tables = {{"t", rows, CodecId::pfor}};
+  shape.dim = dim;
+  shape.bottom = {dim};
+  shape.top = {1};
+  shape.max_batch = 1;
+  Model saved(*device, shape), loaded(*device, shape);
+  saved.initialize(*queue, 1);
+  std::vector<float> values(size_t(rows * dim));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0f + float(i % 1000) / 1000;
+  values[5 * dim] = 1e30f;
+  saved.store().write_rows(*queue, 0, 0, rows, values.data());
+  Checkpoint about;
+  load_checkpoint(open_checkpoint(save_checkpoint(dir.path(), about, saved, *queue)), loaded, *queue, true);
+  std::vector<float> found(values.size());
+  loaded.store().read_rows(*queue, 0, 0, rows, found.data());
+  EXPECT_EQ(found, values);
+  EXPECT_EQ(loaded.store().overflow_rows(*queue), 1);
 }
 
 TEST_F(CheckpointTest, ExportedTf2FilesHaveNvidiasShapes) {
