@@ -50,6 +50,10 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
     const size_t row_state_floats = size_t(view.rows * row_states(config_.optimizer.kind));
     view.row_state = row_states_.emplace_back(device, row_state_floats * sizeof(float)).as<float>();
   }
+  const auto queue = device.make_queue();
+  views_on_device_ = Buffer(device, views_.size() * sizeof(TableView));
+  device.copy(*queue, views_on_device_.data(), views_.data(), views_on_device_.bytes());
+  queue->synchronize();
 
   const int64_t max_ids = std::max<int64_t>(config_.max_ids, 1);
   check(max_ids < INT32_MAX, "a batch of ", max_ids, " ids: expected fewer than 2^31");

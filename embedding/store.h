@@ -64,7 +64,7 @@ class EmbeddingStore {
  private:
   /// Makes room for `rows` more overflow rows.
   void reserve_overflow(Queue& queue, int64_t rows);
-  StoreView view() const { return {views_, overflow_, config_.dim}; }
+  StoreView view() const { return {views_, views_on_device_.as<TableView>(), overflow_, config_.dim}; }
   OverflowView::Counters counters(Queue& queue);
   /// Calls body(first, count) for pieces of whole rows that fit the staging buffer.
   template <class Body>
@@ -74,6 +74,7 @@ class EmbeddingStore {
   StoreConfig config_;
   std::vector<Buffer> records_, row_states_;  // per table
   std::vector<TableView> views_;
+  Buffer views_on_device_;
   std::unique_ptr<GrowableMemory> overflow_rows_, overflow_free_;
   Buffer overflow_counters_, overflow_returned_;
   OverflowView overflow_;

@@ -13,7 +13,7 @@ struct Matrix {
   float* data = nullptr;
   int64_t rows = 0, cols = 0, stride = 0;
 
-  float* row(int64_t r) const { return data + r * stride; }
+  DLRM_HD float* row(int64_t r) const { return data + r * stride; }
 };
 
 /// One fully connected layer, or its gradients. PyTorch's orientation: y = x weight^T + bias.
@@ -45,8 +45,8 @@ struct TableView {
   CodecId codec = CodecId::raw;
   float* row_state = nullptr;  // [rows] of row-wise optimizers
 
-  std::byte* slot(int64_t row) const { return records + size_t(row) * record_bytes; }
-  float* element_state(int64_t row) const { return reinterpret_cast<float*>(slot(row) + slot_bytes); }
+  DLRM_HD std::byte* slot(int64_t row) const { return records + size_t(row) * record_bytes; }
+  DLRM_HD float* element_state(int64_t row) const { return reinterpret_cast<float*>(slot(row) + slot_bytes); }
 };
 
 /// Rows that do not fit their slots, verbatim. Within one operation entries are taken by counting `taken` up: the free
@@ -67,7 +67,8 @@ struct OverflowView {
 
 /// All tables of one device with the same dim.
 struct StoreView {
-  std::span<const TableView> tables;
+  std::span<const TableView> tables;           // in host memory
+  const TableView* device_tables = nullptr;    // the same in device memory
   OverflowView overflow;
   int64_t dim = 0;
 };

@@ -143,7 +143,7 @@ class ThreadGroup {
   ThreadGroup(Shared& shared, int lane) : shared_(&shared), lane_(lane) {}
 
   int lane() const { return lane_; }
-  int size() const { return kSize; }
+  static constexpr int size() { return kSize; }
   void sync() const { shared_->barrier.arrive_and_wait(); }
   uint32_t max(uint32_t value) const {
     return uint32_t(reduce(value, 0, kSize, [](int64_t a, int64_t b) { return std::max(a, b); }));

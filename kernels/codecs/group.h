@@ -1,6 +1,6 @@
 // A group of workers that encodes or decodes one row together: one CPU thread here, one warp on a GPU.
 // Codecs are written once against this interface:
-//   lane(), size()            which worker this is, of how many
+//   lane(), size()            which worker this is, of how many (a constant)
 //   max(v), sum(v), all(v)    over the group, known to every worker
 //   exclusive_sum(v, total)   sum over the lanes before this one; total over all
 //   sync()                    what the others wrote to memory is visible after it
@@ -14,7 +14,7 @@ namespace dlrm {
 /// A group of one.
 struct Solo {
   DLRM_HD int lane() const { return 0; }
-  DLRM_HD int size() const { return 1; }
+  DLRM_HD static constexpr int size() { return 1; }
   DLRM_HD uint32_t max(uint32_t value) const { return value; }
   DLRM_HD int sum(int value) const { return value; }
   DLRM_HD bool all(bool value) const { return value; }

@@ -32,14 +32,14 @@ struct PforCodec {
     const Parts at = parts(slot, dim);
     uint32_t base = 0;
     for (int64_t i = group.lane(); i < dim; i += group.size()) {
-      const uint32_t e = exponent(bits(row[i]));
+      const uint32_t e = exponent(bits_of(row[i]));
       base = e > base ? e : base;
     }
     base = group.max(base);
 
     uint32_t exceptions = 0, far = 0;  // far: exceptions that no nibble can say
     for (int64_t i = group.lane(); i < dim; i += group.size()) {
-      const uint32_t e = exponent(bits(row[i])), delta = base - e;
+      const uint32_t e = exponent(bits_of(row[i])), delta = base - e;
       exceptions += uint32_t(delta >= 7);
       far |= uint32_t((delta > kFarthest) & (e != 0));
     }
@@ -47,16 +47,16 @@ struct PforCodec {
     if (!group.all(far == 0) || count > at.room) return false;
 
     // A group takes octets by turns; one worker alone takes blocks, long enough for vector instructions.
-    const int64_t width = group.size() == 1 ? kBlock : 8;
-    for (int64_t first = width * group.lane(); first < 8 * at.octets; first += width * group.size()) {
-      float padded[kBlock];
+    constexpr int64_t kWidth = Group::size() == 1 ? kBlock : 8;
+    for (int64_t first = kWidth * group.lane(); first < 8 * at.octets; first += kWidth * group.size()) {
+      float padded[kWidth];
       const float* from = row + first;
-      const int64_t end = first + width < 8 * at.octets ? first + width : 8 * at.octets;
+      const int64_t end = first + kWidth < 8 * at.octets ? first + kWidth : 8 * at.octets;
       if (end > dim) {
-        for (int64_t i = first; i < end; ++i) padded[i - first] = i < dim ? row[i] : std::bit_cast<float>(base << 23);
+        for (int64_t i = first; i < end; ++i) padded[i - first] = i < dim ? row[i] : float_of(base << 23);
         from = padded;
       }
-      encode_elements(from, base, end - first, at.a + first, at.b + first, at.c + first / 8 * 3);
+      encode_elements<kWidth>(from, base, end - first, at.a + first, at.b + first, at.c + first / 8 * 3);
     }
     for (int64_t i = group.lane(); i < at.octets; i += group.size()) at.t[i] = 0;
     group.sync();
@@ -66,7 +66,7 @@ struct PforCodec {
       int n = 0;
       for (int64_t octet = 0; n < count; ++octet) {
         for (uint32_t sevens = sevens_of(codes_of(octet, at)); sevens != 0; sevens &= sevens - 1, ++n) {
-          const uint32_t e = exponent(bits(row[8 * octet + std::countr_zero(sevens) / 3]));
+          const uint32_t e = exponent(bits_of(row[8 * octet + lowest_set_bit(sevens) / 3]));
           at.t[2 + n / 2] |= uint8_t((e == 0 ? 15 : base - 7 - e) << (4 * (n % 2)));
         }
       }
@@ -80,10 +80,10 @@ struct PforCodec {
   DLRM_HD static void decode(Group group, const std::byte* slot, int64_t dim, float* row) {
     const Parts at = parts(const_cast<std::byte*>(slot), dim);
     const uint32_t base = at.t[0];
-    const int64_t width = group.size() == 1 ? kBlock : 8;
-    for (int64_t first = width * group.lane(); first < dim; first += width * group.size()) {
-      const int64_t end = first + width < dim ? first + width : dim;
-      decode_elements(at.a + first, at.b + first, at.c + first / 8 * 3, base, end - first, row + first);
+    constexpr int64_t kWidth = Group::size() == 1 ? kBlock : 8;
+    for (int64_t first = kWidth * group.lane(); first < dim; first += kWidth * group.size()) {
+      const int64_t end = first + kWidth < dim ? first + kWidth : dim;
+      decode_elements<kWidth>(at.a + first, at.b + first, at.c + first / 8 * 3, base, end - first, row + first);
     }
     group.sync();
     if (at.t[1] == 0) return;
@@ -93,13 +93,13 @@ struct PforCodec {
       const uint32_t codes = octet < at.octets ? codes_of(octet, at) : 0;
       uint32_t sevens = sevens_of(codes);
       int total = 0;
-      int exception = exceptions_before + group.exclusive_sum(std::popcount(sevens), total);
+      int exception = exceptions_before + group.exclusive_sum(count_bits(sevens), total);
       exceptions_before += total;
       for (; sevens != 0; sevens &= sevens - 1, ++exception) {
         const uint32_t nibble = at.t[2 + exception / 2] >> (4 * (exception % 2)) & 15;
         const uint32_t e = nibble == 15 ? 0 : base - 7 - nibble;
-        float& value = row[8 * octet + std::countr_zero(sevens) / 3];
-        value = std::bit_cast<float>((bits(value) & 0x807fffffu) | e << 23);
+        float& value = row[8 * octet + lowest_set_bit(sevens) / 3];
+        value = float_of((bits_of(value) & 0x807fffffu) | e << 23);
       }
     }
   }
@@ -133,7 +133,6 @@ struct PforCodec {
   };
 
   DLRM_HD static int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
-  DLRM_HD static uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
   DLRM_HD static uint32_t exponent(uint32_t x) { return x >> 23 & 255; }
 
   DLRM_HD static uint32_t codes_of(int64_t octet, const Parts& at) {
@@ -156,12 +155,13 @@ struct PforCodec {
     return (codes | codes << 5) & 0x0707070707070707;
   }
 
-  /// `count`: a multiple of 8, at most kBlock.
+  /// `count`: a multiple of 8, at most kMost.
+  template <int64_t kMost>
   DLRM_HD static void encode_elements(const float* __restrict from, uint32_t base, int64_t count, uint8_t* __restrict a,
                                       uint16_t* __restrict b, uint8_t* __restrict c) {
-    uint8_t code[kBlock];
+    uint8_t code[kMost];
     for (int64_t i = 0; i < count; ++i) {
-      const uint32_t x = bits(from[i]), delta = base - exponent(x);
+      const uint32_t x = bits_of(from[i]), delta = base - exponent(x);
       code[i] = uint8_t(delta < 7 ? delta : 7);
       a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
       b[i] = uint16_t(x);
@@ -174,10 +174,11 @@ struct PforCodec {
     }
   }
 
-  /// `count`: at most kBlock.
+  /// `count`: at most kMost.
+  template <int64_t kMost>
   DLRM_HD static void decode_elements(const uint8_t* __restrict a, const uint16_t* __restrict b,
                                       const uint8_t* __restrict c, uint32_t base, int64_t count, float* __restrict to) {
-    uint8_t code[kBlock];
+    uint8_t code[kMost];
     for (int64_t i = 0; i < count; i += 8) {
       const uint8_t* three = c + i / 8 * 3;
       const uint64_t eight = unpacked(three[0] | uint32_t(three[1]) << 8 | uint32_t(three[2]) << 16);
@@ -185,7 +186,7 @@ struct PforCodec {
     }
     for (int64_t i = 0; i < count; ++i) {
       const uint32_t e = (base - code[i]) & 255;
-      to[i] = std::bit_cast<float>((a[i] & 0x80u) << 24 | e << 23 | (a[i] & 0x7fu) << 16 | b[i]);
+      to[i] = float_of((a[i] & 0x80u) << 24 | e << 23 | (a[i] & 0x7fu) << 16 | b[i]);
     }
   }
 

@@ -1,0 +1,484 @@
+// The GPU's operations on compressed tables: one warp works on one row.
+#include <algorithm>
+#include <bit>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+
+#include "kernels/cuda/check.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/warp.cuh"
+#include "kernels/random.h"
+
+namespace dlrm::cuda {
+namespace {
+
+constexpr int kWarps = 4;  // of a block
+constexpr int kThreads = 32 * kWarps;
+constexpr int kElementThreads = 256;
+
+unsigned blocks_for(int64_t items, int per_block, int64_t most = 1 << 20) {
+  return unsigned(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, most));
+}
+
+__device__ int64_t warp_index() {
+  return blockIdx.x * int64_t(kWarps) + threadIdx.x / 32;
+}
+__device__ int64_t warp_count() {
+  return gridDim.x * int64_t(kWarps);
+}
+
+/// The store as kernels see it.
+struct Store {
+  const TableView* tables;
+  int table_count;
+  OverflowView overflow;
+  int64_t dim;
+};
+
+Store store_of(const StoreView& view) {
+  return {view.device_tables, int(view.tables.size()), view.overflow, view.dim};
+}
+
+template <class F>
+__device__ void with_device_codec(CodecId id, F&& f) {
+  if (id == CodecId::raw) {
+    f(RawCodec{});
+  } else {
+    f(PforCodec{});
+  }
+}
+
+// Faults --------------------------------------------------------------------------------------------------------------
+
+__device__ void report(Fault* fault, Fault found) {
+  if (atomicCAS_system(&fault->kind, int32_t(Fault::none), found.kind) != Fault::none) return;
+  fault->table = found.table;
+  fault->id = found.id;
+  fault->rows = found.rows;
+  fault->sample = found.sample;
+}
+
+// Overflow pool -------------------------------------------------------------------------------------------------------
+
+__device__ int64_t add(int64_t* counter) {
+  return int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull));
+}
+
+__device__ uint32_t take_entry(const OverflowView& pool, Fault* fault) {
+  const int64_t ticket = add(&pool.counters->taken);
+  if (ticket < pool.counters->free) return pool.free_list[pool.counters->free - 1 - ticket];
+  const int64_t entry = pool.counters->fresh + ticket - pool.counters->free;
+  if (entry < pool.capacity) return uint32_t(entry);
+  report(fault, {Fault::pool_full, 0, 0, 0, 0});
+  return 0;
+}
+
+/// Ends an operation; one block.
+__global__ void settle_kernel(OverflowView pool) {
+  const OverflowView::Counters before = *pool.counters;
+  const int64_t reused = before.taken < before.free ? before.taken : before.free;
+  const int64_t free = before.free - reused;
+  for (int64_t i = threadIdx.x; i < before.returned; i += blockDim.x) pool.free_list[free + i] = pool.returned_list[i];
+  __syncthreads();
+  if (threadIdx.x == 0) *pool.counters = {before.fresh + before.taken - reused, free + before.returned, 0, 0};
+}
+
+void settle(cudaStream_t stream, const OverflowView& pool) {
+  settle_kernel<<<1, 1024, 0, stream>>>(pool);
+  check_launch("settle");
+}
+
+// Rows ----------------------------------------------------------------------------------------------------------------
+
+template <class Codec>
+__device__ void load_row(const Store& store, const TableView& table, int64_t row, float* values) {
+  const Warp warp;
+  const std::byte* slot = table.slot(row);
+  if (!Codec::is_overflow(slot, store.dim)) return Codec::decode(warp, slot, store.dim, values);
+  const float* from = store.overflow.rows + int64_t(Codec::overflow_index(slot)) * store.dim;
+  for (int64_t i = warp.lane(); i < store.dim; i += 32) values[i] = from[i];
+}
+
+/// `values` are visible to the whole warp.
+template <class Codec>
+__device__ void store_row(const Store& store, const TableView& table, int64_t row, const float* values, Fault* fault) {
+  const Warp warp;
+  std::byte* slot = table.slot(row);
+  const bool had_entry = Codec::is_overflow(slot, store.dim);
+  uint32_t entry = had_entry ? Codec::overflow_index(slot) : 0;
+  warp.sync();
+  if (Codec::encode(warp, values, store.dim, slot)) {
+    if (had_entry && warp.lane() == 0) store.overflow.returned_list[add(&store.overflow.counters->returned)] = entry;
+    return;
+  }
+  if (!had_entry) {
+    if (warp.lane() == 0) entry = take_entry(store.overflow, fault);
+    entry = __shfl_sync(Warp::kAll, entry, 0);
+  }
+  float* to = store.overflow.rows + int64_t(entry) * store.dim;
+  for (int64_t i = warp.lane(); i < store.dim; i += 32) to[i] = values[i];
+  Codec::write_overflow(warp, entry, store.dim, slot);
+}
+
+// Bags ----------------------------------------------------------------------------------------------------------------
+
+__device__ int64_t bag_of(const Bags& bags, int64_t position) {
+  if (!bags.offsets) return position;
+  int64_t low = 0, high = bags.tables * bags.batch;  // the last bag that starts at or before the position
+  while (low + 1 < high) {
+    const int64_t middle = (low + high) / 2;
+    (bags.offsets[middle] <= position ? low : high) = middle;
+  }
+  return low;
+}
+
+__device__ float* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag) {
+  return vectors.data + bag % bags.batch * vectors.sample_stride + bag / bags.batch * dim;
+}
+
+/// A bad id is reported and row 0 stands in for it: the run ends when the queue is synchronized.
+__device__ int64_t checked_id(const Bags& bags, const TableView& table, int64_t bag, int64_t position, Fault* fault) {
+  const int64_t id = bags.ids[position];
+  if (uint64_t(id) < uint64_t(table.rows)) return id;
+  report(fault, {Fault::bad_id, bag / bags.batch, id, table.rows, bag % bags.batch});
+  return 0;
+}
+
+__global__ void __launch_bounds__(kThreads) lookup_kernel(Store store, Bags bags, BagVectors out, Fault* fault) {
+  extern __shared__ float shared[];
+  const Warp warp;
+  float* row = shared + threadIdx.x / 32 * store.dim;  // of bags
+  for (int64_t bag = warp_index(); bag < bags.tables * bags.batch; bag += warp_count()) {
+    const TableView table = store.tables[bag / bags.batch];
+    float* sum = vector_of(bags, out, store.dim, bag);
+    with_device_codec(table.codec, [&]<class Codec>(Codec) {
+      if (!bags.offsets) return load_row<Codec>(store, table, checked_id(bags, table, bag, bag, fault), sum);
+      for (int64_t i = warp.lane(); i < store.dim; i += 32) sum[i] = 0;
+      for (int64_t position = bags.offsets[bag]; position < bags.offsets[bag + 1]; ++position) {
+        load_row<Codec>(store, table, checked_id(bags, table, bag, position, fault), row);
+        warp.sync();
+        for (int64_t i = warp.lane(); i < store.dim; i += 32) sum[i] += row[i];
+        warp.sync();
+      }
+    });
+  }
+}
+
+// Unique --------------------------------------------------------------------------------------------------------------
+
+/// Scratch of unique(), each part on a multiple of 256 bytes. The sort's own needs come last.
+struct UniqueScratch {
+  uint64_t *keys, *sorted_keys;
+  int32_t *positions, *ranks;
+  std::byte* temporary;
+  size_t temporary_bytes, bytes;
+
+  UniqueScratch(std::byte* base, int64_t nnz) {
+    const int count = int(std::max<int64_t>(nnz, 1));
+    size_t sort = 0, scan = 0;
+    check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, keys, keys, positions, positions, count), "sort");
+    check_cuda(cub::DeviceScan::InclusiveSum(nullptr, scan, positions, positions, count), "scan");
+    size_t used = 0;
+    const auto place = [&](auto*& pointer, size_t part) {
+      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(base + used);
+      used += (part + 255) / 256 * 256;
+    };
+    temporary_bytes = std::max(sort, scan);
+    place(keys, size_t(count) * sizeof(uint64_t));
+    place(sorted_keys, size_t(count) * sizeof(uint64_t));
+    place(positions, size_t(count) * sizeof(int32_t));
+    place(ranks, size_t(count) * sizeof(int32_t));
+    place(temporary, temporary_bytes);
+    bytes = used;
+  }
+};
+
+__global__ void make_keys_kernel(Store store, Bags bags, uint64_t* keys, int32_t* positions, Fault* fault) {
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < bags.nnz; i += int64_t(gridDim.x) * blockDim.x) {
+    const int64_t bag = bag_of(bags, i);
+    const TableView& table = store.tables[bag / bags.batch];
+    keys[i] = uint64_t(table.first_row + checked_id(bags, table, bag, i, fault));
+    positions[i] = int32_t(i);
+  }
+}
+
+__global__ void mark_first_kernel(const uint64_t* keys, int64_t nnz, int32_t* marks) {
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < nnz; i += int64_t(gridDim.x) * blockDim.x)
+    marks[i] = i == 0 || keys[i] != keys[i - 1];
+}
+
+__global__ void list_unique_kernel(const uint64_t* keys, const int32_t* ranks, int64_t nnz, UniqueRows out) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    *out.count = nnz == 0 ? 0 : ranks[nnz - 1];
+    out.starts[*out.count] = nnz;
+  }
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < nnz; i += int64_t(gridDim.x) * blockDim.x) {
+    if (i > 0 && ranks[i] == ranks[i - 1]) continue;
+    out.rows[ranks[i] - 1] = int64_t(keys[i]);
+    out.starts[ranks[i] - 1] = i;
+  }
+}
+
+// Update --------------------------------------------------------------------------------------------------------------
+
+/// Some consecutive occurrences of one row.
+struct Piece {
+  int64_t begin, end;
+};
+
+struct UpdateScratch {
+  int64_t* piece_count;
+  int32_t* first_piece;  // per distinct row that has more than one
+  Piece* pieces;
+  float* sums;  // [pieces, dim]
+  size_t bytes;
+
+  UpdateScratch(std::byte* base, int64_t nnz, int64_t dim) {
+    const int64_t most = 2 * (nnz / kGradientPiece) + 1;
+    size_t used = 0;
+    const auto place = [&](auto*& pointer, int64_t count) {
+      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(base + used);
+      used += (size_t(count) * sizeof(*pointer) + 255) / 256 * 256;
+    };
+    place(piece_count, 1);
+    place(first_piece, nnz);
+    place(pieces, most);
+    place(sums, most * dim);
+    bytes = used;
+  }
+};
+
+/// Where a piece lies in the scratch is a matter of luck; what it holds is not.
+__global__ void list_pieces_kernel(UniqueRows unique, UpdateScratch scratch) {
+  for (int64_t u = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; u < *unique.count;
+       u += int64_t(gridDim.x) * blockDim.x) {
+    const int64_t begin = unique.starts[u], end = unique.starts[u + 1];
+    if (end - begin <= kGradientPiece) continue;
+    const int64_t count = (end - begin + kGradientPiece - 1) / kGradientPiece;
+    const int64_t first =
+        int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(scratch.piece_count), (unsigned long long)(count)));
+    scratch.first_piece[u] = int32_t(first);
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t from = begin + p * kGradientPiece;
+      scratch.pieces[first + p] = {from, from + kGradientPiece < end ? from + kGradientPiece : end};
+    }
+  }
+}
+
+__device__ void sum_gradients(const Bags& bags, const UniqueRows& unique, BagVectors gradients, int64_t dim,
+                              Piece piece, float* sum) {
+  for (int64_t j = threadIdx.x & 31; j < dim; j += 32) sum[j] = 0;
+  for (int64_t i = piece.begin; i < piece.end; ++i) {
+    const float* gradient = vector_of(bags, gradients, dim, bag_of(bags, unique.positions[i]));
+    for (int64_t j = threadIdx.x & 31; j < dim; j += 32) sum[j] += gradient[j];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sum_pieces_kernel(Bags bags, UniqueRows unique, BagVectors gradients, int64_t dim, UpdateScratch scratch) {
+  for (int64_t p = warp_index(); p < *scratch.piece_count; p += warp_count())
+    sum_gradients(bags, unique, gradients, dim, scratch.pieces[p], scratch.sums + p * dim);
+}
+
+__device__ void apply_rule(OptimizerRule rule, float lr, const TableView& table, int64_t row, int64_t dim,
+                           const float* gradient, float* values) {
+  const int lane = int(threadIdx.x & 31);
+  if (rule.kind == OptimizerKind::adagrad) {
+    float* sums = table.element_state(row);
+    for (int64_t i = lane; i < dim; i += 32) values[i] = adagrad(values[i], gradient[i], lr, rule.eps, sums[i]);
+    return;
+  }
+  if (rule.kind == OptimizerKind::rowwise_adagrad) {
+    float square = 0;
+    for (int64_t i = lane; i < dim; i += 32) square = fmaf(gradient[i], gradient[i], square);
+    for (int distance = 16; distance > 0; distance /= 2) square += __shfl_xor_sync(Warp::kAll, square, distance);
+    float sum = table.row_state[row];
+    lr = rowwise_adagrad_lr(square / float(dim), lr, rule.eps, sum);
+    __syncwarp();
+    if (lane == 0) table.row_state[row] = sum;
+  }
+  for (int64_t i = lane; i < dim; i += 32) values[i] = sgd(values[i], gradient[i], lr);
+}
+
+__device__ int table_of(const Store& store, int64_t global_row) {
+  int low = 0, high = store.table_count;
+  while (low + 1 < high) {
+    const int middle = (low + high) / 2;
+    (store.tables[middle].first_row <= global_row ? low : high) = middle;
+  }
+  return low;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    update_kernel(Store store, Bags bags, UniqueRows unique, BagVectors gradients, OptimizerRule rule,
+                  const StepState* state, UpdateScratch scratch, Fault* fault) {
+  extern __shared__ float shared[];
+  const Warp warp;
+  const int64_t dim = store.dim;
+  float* values = shared + threadIdx.x / 32 * 2 * dim;
+  float* gradient = values + dim;
+  for (int64_t u = warp_index(); u < *unique.count; u += warp_count()) {
+    const TableView table = store.tables[table_of(store, unique.rows[u])];
+    const int64_t row = unique.rows[u] - table.first_row;
+    const Piece all{unique.starts[u], unique.starts[u + 1]};
+    if (all.end - all.begin <= kGradientPiece) {
+      sum_gradients(bags, unique, gradients, dim, all, gradient);
+    } else {
+      const int64_t pieces = (all.end - all.begin + kGradientPiece - 1) / kGradientPiece;
+      const float* sums = scratch.sums + scratch.first_piece[u] * dim;
+      for (int64_t j = warp.lane(); j < dim; j += 32) {
+        float sum = sums[j];
+        for (int64_t p = 1; p < pieces; ++p) sum += sums[p * dim + j];
+        gradient[j] = sum;
+      }
+    }
+    with_device_codec(table.codec, [&]<class Codec>(Codec) {
+      load_row<Codec>(store, table, row, values);
+      warp.sync();
+      apply_rule(rule, state->table_lr, table, row, dim, gradient, values);
+      warp.sync();
+      store_row<Codec>(store, table, row, values, fault);
+      warp.sync();
+    });
+  }
+}
+
+// Whole rows ----------------------------------------------------------------------------------------------------------
+
+__global__ void __launch_bounds__(kThreads)
+    fill_uniform_kernel(Store store, int table_index, int64_t first, int64_t count, float bound, uint64_t seed,
+                        int64_t record_floats, Fault* fault) {
+  extern __shared__ float shared[];
+  const Warp warp;
+  const TableView table = store.tables[table_index];
+  float* values = shared + threadIdx.x / 32 * store.dim;
+  for (int64_t row = first + warp_index(); row < first + count; row += warp_count()) {
+    for (int64_t i = 4 * warp.lane(); i < store.dim; i += 4 * 32) {
+      const Random4 random = philox(seed, uint64_t(row), uint64_t(table_index) << 32 | uint64_t(i / 4));
+      for (int64_t k = 0; k < 4 && i + k < store.dim; ++k)
+        values[i + k] = (2 * uniform_float(random.word[k]) - 1) * bound;
+    }
+    warp.sync();
+    with_device_codec(table.codec, [&]<class Codec>(Codec) { store_row<Codec>(store, table, row, values, fault); });
+    for (int64_t i = warp.lane(); i < record_floats; i += 32) table.element_state(row)[i] = 0;
+    if (table.row_state && warp.lane() == 0) table.row_state[row] = 0;
+    warp.sync();
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    encode_rows_kernel(Store store, int table_index, int64_t first, int64_t count, const float* rows, Fault* fault) {
+  const TableView table = store.tables[table_index];
+  for (int64_t i = warp_index(); i < count; i += warp_count()) {
+    with_device_codec(table.codec, [&]<class Codec>(Codec) {
+      store_row<Codec>(store, table, first + i, rows + i * store.dim, fault);
+    });
+    __syncwarp();
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    decode_rows_kernel(Store store, int table_index, int64_t first, int64_t count, float* rows) {
+  const TableView table = store.tables[table_index];
+  for (int64_t i = warp_index(); i < count; i += warp_count())
+    with_device_codec(table.codec,
+                      [&]<class Codec>(Codec) { load_row<Codec>(store, table, first + i, rows + i * store.dim); });
+}
+
+/// Shared memory of `rows` rows for each warp of a block.
+template <class Kernel>
+size_t shared_rows(Kernel kernel, int64_t rows, int64_t dim) {
+  const size_t bytes = size_t(kWarps * rows * dim) * sizeof(float);
+  check(bytes <= size_t(200) << 10, "cuda: rows of ", dim, " elements are too long, expected at most ",
+        (size_t(200) << 10) / (kWarps * rows * sizeof(float)));
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)), "shared memory");
+  return bytes;
+}
+
+}  // namespace
+
+size_t CudaDevice::sparse_scratch_bytes(int64_t nnz, int64_t dim) {
+  return std::max(UniqueScratch(nullptr, nnz).bytes, UpdateScratch(nullptr, nnz, dim).bytes);
+}
+
+void CudaDevice::lookup(Queue& queue, const StoreView& store, const Bags& bags, BagVectors out) {
+  const int64_t count = bags.tables * bags.batch;
+  if (count == 0) return;
+  const size_t shared = bags.offsets ? shared_rows(lookup_kernel, 1, store.dim) : 0;
+  lookup_kernel<<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(store_of(store), bags, out,
+                                                                                       cuda(queue).fault());
+  check_launch("lookup");
+}
+
+void CudaDevice::unique(Queue& queue, const StoreView& store, const Bags& bags, UniqueRows out, std::byte* base) {
+  const cudaStream_t stream = cuda(queue).stream();
+  const UniqueScratch scratch(base, bags.nnz);
+  const unsigned blocks = blocks_for(bags.nnz, kElementThreads);
+  if (bags.nnz > 0) {
+    make_keys_kernel<<<blocks, kElementThreads, 0, stream>>>(store_of(store), bags, scratch.keys, scratch.positions,
+                                                             cuda(queue).fault());
+    check_launch("make_keys");
+    const TableView& last = store.tables.back();
+    const int bits = std::max(1, int(std::bit_width(uint64_t(last.first_row + last.rows - 1))));
+    size_t bytes = scratch.temporary_bytes;
+    check_cuda(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, scratch.keys, scratch.sorted_keys,
+                                               scratch.positions, out.positions, int(bags.nnz), 0, bits, stream),
+               "sort");
+    mark_first_kernel<<<blocks, kElementThreads, 0, stream>>>(scratch.sorted_keys, bags.nnz, scratch.positions);
+    check_launch("mark_first");
+    bytes = scratch.temporary_bytes;
+    check_cuda(cub::DeviceScan::InclusiveSum(scratch.temporary, bytes, scratch.positions, scratch.ranks, int(bags.nnz),
+                                             stream),
+               "scan");
+  }
+  list_unique_kernel<<<blocks, kElementThreads, 0, stream>>>(scratch.sorted_keys, scratch.ranks, bags.nnz, out);
+  check_launch("list_unique");
+}
+
+void CudaDevice::update(Queue& queue, const StoreView& store, const Bags& bags, const UniqueRows& unique,
+                        BagVectors gradients, OptimizerRule rule, const StepState* state, std::byte* base) {
+  if (bags.nnz == 0) return;
+  const cudaStream_t stream = cuda(queue).stream();
+  const UpdateScratch scratch(base, bags.nnz, store.dim);
+  zero(queue, scratch.piece_count, sizeof(int64_t));
+  list_pieces_kernel<<<blocks_for(bags.nnz, kElementThreads), kElementThreads, 0, stream>>>(unique, scratch);
+  check_launch("list_pieces");
+  sum_pieces_kernel<<<blocks_for(2 * (bags.nnz / kGradientPiece) + 1, kWarps), kThreads, 0, stream>>>(
+      bags, unique, gradients, store.dim, scratch);
+  check_launch("sum_pieces");
+  const size_t shared = shared_rows(update_kernel, 2, store.dim);
+  update_kernel<<<blocks_for(bags.nnz, kWarps), kThreads, shared, stream>>>(store_of(store), bags, unique, gradients,
+                                                                            rule, state, scratch, cuda(queue).fault());
+  check_launch("update");
+  settle(stream, store.overflow);
+}
+
+void CudaDevice::fill_uniform(Queue& queue, const StoreView& store, int64_t table, int64_t first, int64_t count,
+                              float bound, uint64_t seed) {
+  const TableView& view = store.tables[size_t(table)];
+  const int64_t state_floats = int64_t((view.record_bytes - view.slot_bytes) / sizeof(float));
+  const size_t shared = shared_rows(fill_uniform_kernel, 1, store.dim);
+  fill_uniform_kernel<<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(
+      store_of(store), int(table), first, count, bound, seed, state_floats, cuda(queue).fault());
+  check_launch("fill_uniform");
+  settle(cuda(queue).stream(), store.overflow);
+}
+
+void CudaDevice::encode_rows(Queue& queue, const StoreView& store, int64_t table, int64_t first, int64_t count,
+                             const float* rows) {
+  if (count == 0) return;
+  encode_rows_kernel<<<blocks_for(count, kWarps), kThreads, 0, cuda(queue).stream()>>>(
+      store_of(store), int(table), first, count, rows, cuda(queue).fault());
+  check_launch("encode_rows");
+  settle(cuda(queue).stream(), store.overflow);
+}
+
+void CudaDevice::decode_rows(Queue& queue, const StoreView& store, int64_t table, int64_t first, int64_t count,
+                             float* rows) {
+  if (count == 0) return;
+  decode_rows_kernel<<<blocks_for(count, kWarps), kThreads, 0, cuda(queue).stream()>>>(store_of(store), int(table),
+                                                                                       first, count, rows);
+  check_launch("decode_rows");
+}
+
+}  // namespace dlrm::cuda
