@@ -61,6 +61,7 @@ int run(int argc, char** argv) {
   add_evaluate(app);
   add_inspect(app);
   add_export(app);
+  add_bench(app);
   if (argc > 1 && argv[1][0] != '-') {
     const std::string command = argv[1];
     const std::vector<std::string> names = command_names(app);

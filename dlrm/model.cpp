@@ -34,6 +34,8 @@ Model::Model(Device& device, ModelConfig config)
     : device_(device),
       config_(checked(std::move(config))),
       store_(device, {config_.tables, config_.dim, config_.table_optimizer, config_.max_ids}) {
+  check(device.supports(config_.precision), "model.precision: ", device.name(),
+        " does not compute in it, expected fp32");
   vectors_ = 1 + store_.tables();
   top_in_ = config_.dim + vectors_ * (vectors_ - 1) / 2;
   top_in_padded_ = round_up(top_in_, 8);
@@ -96,7 +98,15 @@ void Model::initialize(Queue& queue, uint64_t seed) {
 }
 
 float Model::train_step(Queue& queue, const Batch& batch, const StepState& state) {
-  upload(queue, batch);
+  load(queue, batch);
+  step(queue, state);
+  float loss = 0;
+  device_.copy(queue, &loss, loss_.data(), sizeof loss);
+  queue.synchronize();
+  return loss;
+}
+
+void Model::step(Queue& queue, const StepState& state) {
   device_.copy(queue, state_.data(), &state, sizeof state);
   forward(queue);
   const Matrix logits = top_output(top_.size() - 1, false), dlogits = top_output(top_.size() - 1, true);
@@ -105,20 +115,16 @@ float Model::train_step(Queue& queue, const Batch& batch, const StepState& state
   store_.update(queue, bags_, bag_vectors(vector_gradients_), state_.as<StepState>());
   device_.dense_update(queue, weights_.as<float>(), gradients_.as<float>(), sums_.as<float>(), flat_floats_,
                        config_.dense_optimizer, state_.as<StepState>());
-  float loss = 0;
-  device_.copy(queue, &loss, loss_.data(), sizeof loss);
-  queue.synchronize();
-  return loss;
 }
 
 void Model::predict(Queue& queue, const Batch& batch, float* logits) {
-  upload(queue, batch);
+  load(queue, batch);
   forward(queue);
   device_.copy(queue, logits, top_.back().outputs.data(), bytes(batch_));
   queue.synchronize();
 }
 
-void Model::upload(Queue& queue, const Batch& batch) {
+void Model::load(Queue& queue, const Batch& batch) {
   check(batch.size <= config_.max_batch && int64_t(batch.ids.size()) <= config_.max_ids, "model: a batch of ",
         batch.size, " samples and ", batch.ids.size(), " ids, expected at most ", config_.max_batch, " and ",
         config_.max_ids);
@@ -138,13 +144,13 @@ void Model::forward(Queue& queue) {
   store_.lookup(queue, bags_, bag_vectors(vectors_buffer_));
   Matrix x = numerical();
   for (size_t i = 0; i < bottom_.size(); ++i) {
-    device_.linear(queue, x, linear(bottom_[i], weights_), true, bottom_output(i, false));
+    device_.linear(queue, x, linear(bottom_[i], weights_), true, bottom_output(i, false), config_.precision);
     x = bottom_output(i, false);
   }
   device_.interact(queue, vectors(vectors_buffer_), vectors_, interactions(interactions_, top_in_padded_));
   x = interactions(interactions_, top_in_);
   for (size_t i = 0; i < top_.size(); ++i) {
-    device_.linear(queue, x, linear(top_[i], weights_), i + 1 < top_.size(), top_output(i, false));
+    device_.linear(queue, x, linear(top_[i], weights_), i + 1 < top_.size(), top_output(i, false), config_.precision);
     x = top_output(i, false);
   }
 }
@@ -154,7 +160,7 @@ void Model::backward(Queue& queue) {
     const Matrix x = i > 0 ? top_output(i - 1, false) : interactions(interactions_, top_in_);
     const Matrix dx = i > 0 ? top_output(i - 1, true) : interactions(interaction_gradients_, top_in_);
     device_.linear_backward(queue, x, linear(top_[i], weights_), i + 1 < top_.size(), top_output(i, false),
-                            top_output(i, true), linear(top_[i], gradients_), dx);
+                            top_output(i, true), linear(top_[i], gradients_), dx, config_.precision);
   }
   device_.interact_backward(queue, vectors(vectors_buffer_), vectors_,
                             interactions(interaction_gradients_, top_in_padded_), vectors(vector_gradients_));
@@ -162,7 +168,7 @@ void Model::backward(Queue& queue) {
     const Matrix x = i > 0 ? bottom_output(i - 1, false) : numerical();
     device_.linear_backward(queue, x, linear(bottom_[i], weights_), true, bottom_output(i, false),
                             bottom_output(i, true), linear(bottom_[i], gradients_),
-                            i > 0 ? bottom_output(i - 1, true) : Matrix{});
+                            i > 0 ? bottom_output(i - 1, true) : Matrix{}, config_.precision);
   }
 }
 

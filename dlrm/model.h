@@ -18,6 +18,7 @@ struct ModelConfig {
   int64_t dim = 0;
   std::vector<int64_t> bottom, top;  // layer widths; bottom ends in dim, top in 1
   OptimizerRule dense_optimizer, table_optimizer;
+  Precision precision = Precision::fp32;
   int64_t max_batch = 0;  // samples
   int64_t max_ids = 0;    // of one batch, over all tables; 0: one per table and sample
 };
@@ -42,7 +43,11 @@ class Model {
   /// tables as EmbeddingStore::initialize.
   void initialize(Queue& queue, uint64_t seed);
 
-  /// One step of training on one batch. Returns the loss.
+  /// Copies a batch to the device, for step().
+  void load(Queue& queue, const Batch& batch);
+  /// One step of training on the loaded batch. Queued.
+  void step(Queue& queue, const StepState& state);
+  /// Both. Returns the loss when the step has run.
   float train_step(Queue& queue, const Batch& batch, const StepState& state);
   /// logits [batch.size], host memory.
   void predict(Queue& queue, const Batch& batch, float* logits);
@@ -62,7 +67,6 @@ class Model {
 
   std::vector<Layer> make_layers(const std::string& name, int64_t in, const std::vector<int64_t>& widths);
   Linear linear(const Layer& layer, const Buffer& flat) const;
-  void upload(Queue& queue, const Batch& batch);
   void forward(Queue& queue);
   void backward(Queue& queue);
   Matrix bottom_output(size_t layer, bool gradient) const;

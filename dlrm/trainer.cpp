@@ -143,8 +143,7 @@ class Trainer {
 }  // namespace
 
 ModelConfig model_config(const Config& config, const Dataset& data) {
-  check(config.model.precision == "fp32", "model.precision: '", config.model.precision,
-        "' needs a GPU, expected fp32 on the CPU");
+  check(config.model.precision != "bf16", "model.precision: bf16 is not built yet, expected fp32 or, on a GPU, tf32");
   ModelConfig model;
   model.numerical = data.numerical_features();
   for (const auto& table : data.tables())
@@ -154,6 +153,7 @@ ModelConfig model_config(const Config& config, const Dataset& data) {
   model.top = config.model.top;
   model.dense_optimizer = rule_of(config.train.optimizer);
   model.table_optimizer = rule_of(config.embedding.optimizer);
+  model.precision = config.model.precision == "tf32" ? Precision::tf32 : Precision::fp32;
   model.max_batch = config.data.batch;
   return model;
 }

@@ -14,6 +14,9 @@
 
 namespace dlrm {
 
+/// Arithmetic of matrix products. Storage and sums are fp32; tf32 rounds the factors to 10 bits of mantissa (GPU only).
+enum class Precision : int32_t { fp32, tf32 };
+
 class Event {
  public:
   virtual ~Event() = default;
@@ -43,6 +46,7 @@ class Device {
   virtual ~Device() = default;
   /// "cpu", "cuda0", ...
   virtual std::string name() const = 0;
+  virtual bool supports(Precision precision) const = 0;
   virtual std::unique_ptr<Queue> make_queue() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
@@ -59,11 +63,11 @@ class Device {
 
   // Dense -----------------------------------------------------------------------------------------------------------
   /// y = x weight^T + bias, then ReLU if asked.   x [batch, in]   y [batch, out], overwritten.
-  virtual void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y) = 0;
+  virtual void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision precision) = 0;
   /// Gradients of linear().   dy [batch, out] is masked in place where y's ReLU was shut   grad, dx [batch, in]
   /// overwritten; a dx without data is not computed.
-  virtual void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad,
-                               Matrix dx) = 0;
+  virtual void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
+                               Precision precision) = 0;
 
   /// out = [v_0, z, zeros]: z is the strict lower triangle, row-major, of the dot products of a sample's vectors v_0 ..
   /// v_n-1 (Naumov et al., arXiv 1906.00091, section 2).   v [batch, vectors * dim]   out [batch, >= dim + vectors

@@ -67,8 +67,8 @@ struct OverflowView {
 
 /// All tables of one device with the same dim.
 struct StoreView {
-  std::span<const TableView> tables;           // in host memory
-  const TableView* device_tables = nullptr;    // the same in device memory
+  std::span<const TableView> tables;         // in host memory
+  const TableView* device_tables = nullptr;  // the same in device memory
   OverflowView overflow;
   int64_t dim = 0;
 };

@@ -74,8 +74,9 @@ TEST_P(LinearTest, ForwardAndBackwardEqualTheNaiveLoop) {
                        dy_m = make(batch, out, out + pad, dy), dw_m = make(out, in, in + pad, {}),
                        b_m = make(1, out, out, b), db_m = make(1, out);
     const Linear layer{w_m.matrix, b_m.matrix.data}, grad{dw_m.matrix, db_m.matrix.data};
-    device().linear(queue(), x_m.matrix, layer, relu, y_m.matrix);
-    device().linear_backward(queue(), x_m.matrix, layer, relu, y_m.matrix, dy_m.matrix, grad, dx_m.matrix);
+    device().linear(queue(), x_m.matrix, layer, relu, y_m.matrix, Precision::fp32);
+    device().linear_backward(queue(), x_m.matrix, layer, relu, y_m.matrix, dy_m.matrix, grad, dx_m.matrix,
+                             Precision::fp32);
 
     std::vector<double> y(size_t(batch * out)), dw(size_t(out * in)), db(static_cast<size_t>(out)),
         dx(size_t(batch * in));
@@ -101,7 +102,7 @@ TEST_P(LinearTest, ForwardAndBackwardEqualTheNaiveLoop) {
 
 TEST_P(LinearTest, ReluLetsNanPass) {
   const DeviceMatrix x = make(1, 1, 1, {kNan}), w = make(1, 1, 1, {1}), b = make(1, 1, 1, {0}), y = make(1, 1, 1, {0});
-  device().linear(queue(), x.matrix, {w.matrix, b.matrix.data}, true, y.matrix);
+  device().linear(queue(), x.matrix, {w.matrix, b.matrix.data}, true, y.matrix, Precision::fp32);
   EXPECT_TRUE(std::isnan(values(y)[0]));
 }
 
@@ -113,9 +114,9 @@ TEST_P(LinearTest, ThreadsDoNotChangeBits) {
                        b = make(1, 70, 70, normal_row(70, 3)), y = make(1000, 70),
                        dy = make(1000, 70, 70, normal_row(70000, 4)), dw = make(70, 140), db = make(1, 70),
                        dx = make(1000, 140);
-    device().linear(queue(), x.matrix, {w.matrix, b.matrix.data}, true, y.matrix);
+    device().linear(queue(), x.matrix, {w.matrix, b.matrix.data}, true, y.matrix, Precision::fp32);
     device().linear_backward(queue(), x.matrix, {w.matrix, b.matrix.data}, true, y.matrix, dy.matrix,
-                             {dw.matrix, db.matrix.data}, dx.matrix);
+                             {dw.matrix, db.matrix.data}, dx.matrix, Precision::fp32);
     for (const DeviceMatrix* m : {&y, &dw, &db, &dx}) {
       const std::vector<float> v = values(*m);
       results[threads - 1].insert(results[threads - 1].end(), v.begin(), v.end());
@@ -127,8 +128,8 @@ TEST_P(LinearTest, ThreadsDoNotChangeBits) {
 class InteractTest : public DenseTest {};
 
 TEST_P(InteractTest, ForwardAndBackwardEqualTheNaiveLoop) {
-  for (int64_t vectors : {1, 2, 5, 27}) {
-    for (int64_t dim : {1, 16, 33}) {
+  for (int64_t vectors : {1, 2, 5, 27, 28, 29}) {
+    for (int64_t dim : {1, 16, 33, 128, 256}) {
       for (int64_t batch : {0, 1, 33}) {
         const int64_t pairs = vectors * (vectors - 1) / 2, width = (dim + pairs + 7) / 8 * 8;
         const std::vector<float> v = normal_row(batch * vectors * dim, 1, 1), d = normal_row(batch * width, 2, 1);

@@ -11,5 +11,6 @@ void add_verify(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_export(CLI::App& app);
+void add_bench(CLI::App& app);
 
 }  // namespace dlrm

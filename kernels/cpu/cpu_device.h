@@ -9,6 +9,7 @@ class CpuDevice : public Device {
  public:
   CpuDevice();
   std::string name() const override { return "cpu"; }
+  bool supports(Precision precision) const override { return precision == Precision::fp32; }
   std::unique_ptr<Queue> make_queue() override;
   std::unique_ptr<Event> make_event() override;
 
@@ -19,8 +20,9 @@ class CpuDevice : public Device {
   void copy(Queue&, void* to, const void* from, size_t bytes) override;
   void zero(Queue&, void* data, size_t bytes) override;
 
-  void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y) override;
-  void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx) override;
+  void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision precision) override;
+  void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
+                       Precision precision) override;
   void interact(Queue&, Matrix v, int64_t vectors, Matrix out) override;
   void interact_backward(Queue&, Matrix v, int64_t vectors, Matrix dout, Matrix dv) override;
   void bce_with_logits(Queue&, const float* logits, const float* labels, int64_t batch, int64_t global_batch,

@@ -49,7 +49,7 @@ void mask_and_sum(Matrix y, bool relu, Matrix dy, float* bias) {
 
 }  // namespace
 
-void CpuDevice::linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y) {
+void CpuDevice::linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision) {
   parallel_for(x.rows, kRowTile, [&](int64_t begin, int64_t end) {
     gemm(CblasNoTrans, rows_of(x, begin, end), CblasTrans, layer.weight, rows_of(y, begin, end));
     for (int64_t r = begin; r < end; ++r) {
@@ -62,8 +62,8 @@ void CpuDevice::linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y) {
   });
 }
 
-void CpuDevice::linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad,
-                                Matrix dx) {
+void CpuDevice::linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
+                                Precision) {
   mask_and_sum(y, relu, dy, grad.bias);
   const int64_t out_tiles = (grad.weight.rows + kOutTile - 1) / kOutTile;
   const int64_t in_tiles = (grad.weight.cols + kInTile - 1) / kInTile;

@@ -12,8 +12,6 @@
 namespace dlrm::cuda {
 namespace {
 
-constexpr size_t kWorkspaceBytes = size_t(32) << 20;
-
 class CudaEvent : public Event {
  public:
   CudaEvent() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
@@ -111,8 +109,9 @@ class MappedRange : public GrowableMemory {
 
 CudaQueue::CudaQueue(int device) : device_(device) {
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  check_cuda(cudaHostAlloc(reinterpret_cast<void**>(&fault_), sizeof(Fault), cudaHostAllocMapped), "cudaHostAlloc");
-  *fault_ = {};
+  check_cuda(cudaMallocHost(&host_fault_, sizeof(Fault)), "cudaMallocHost");
+  check_cuda(cudaMalloc(&fault_, sizeof(Fault)), "cudaMalloc");
+  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(Fault), stream_), "cudaMemsetAsync");
   check_cuda(cudaMalloc(&workspace_, kWorkspaceBytes), "cudaMalloc");
   check_cublas(cublasCreate(&cublas_), "cublasCreate");
   check_cublas(cublasSetStream(cublas_, stream_), "cublasSetStream");
@@ -123,14 +122,17 @@ CudaQueue::~CudaQueue() {
   cudaStreamSynchronize(stream_);
   cublasDestroy(cublas_);
   cudaFree(workspace_);
-  cudaFreeHost(fault_);
+  cudaFree(fault_);
+  cudaFreeHost(host_fault_);
   cudaStreamDestroy(stream_);
 }
 
 void CudaQueue::synchronize() {
+  check_cuda(cudaMemcpyAsync(host_fault_, fault_, sizeof(Fault), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
   check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  const Fault fault = *fault_;
-  *fault_ = {};
+  const Fault fault = *host_fault_;
+  if (fault.kind == Fault::none) return;
+  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(Fault), stream_), "cudaMemsetAsync");
   check(fault.kind != Fault::pool_full, "overflow pool: all entries are in use");
   check(fault.kind != Fault::bad_id, "table ", fault.table, ": id ", fault.id, " of sample ", fault.sample,
         " of the batch, expected 0 .. ", fault.rows - 1);

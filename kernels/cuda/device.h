@@ -11,12 +11,14 @@
 
 namespace dlrm::cuda {
 
-/// What a kernel found wrong, in host memory that the GPU writes; read when a queue is synchronized.
+/// What a kernel found wrong; read when a queue is synchronized.
 struct Fault {
   enum Kind : int32_t { none, bad_id, pool_full };
   int32_t kind;
   int64_t table, id, rows, sample;
 };
+
+inline constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
 class CudaQueue : public Queue {
  public:
@@ -29,12 +31,15 @@ class CudaQueue : public Queue {
   cudaStream_t stream() const { return stream_; }
   Fault* fault() const { return fault_; }
   cublasHandle_t cublas() const { return cublas_; }
+  std::byte* workspace() const { return workspace_; }
 
  private:
   int device_;
   cudaStream_t stream_ = nullptr;
   Fault* fault_ = nullptr;
-  void* workspace_ = nullptr;  // of cuBLAS: a fixed size, so that its choices do not change
+  Fault* host_fault_ = nullptr;  // pinned
+  std::byte* workspace_ =
+      nullptr;  // of cuBLAS and of mask_and_sum, by turns; its size is fixed, so that cuBLAS's choices are
   cublasHandle_t cublas_ = nullptr;
 };
 
@@ -42,6 +47,9 @@ class CudaDevice : public Device {
  public:
   explicit CudaDevice(int index);
   std::string name() const override;
+  bool supports(Precision precision) const override {
+    return precision == Precision::fp32 || precision == Precision::tf32;
+  }
   std::unique_ptr<Queue> make_queue() override;
   std::unique_ptr<Event> make_event() override;
 
@@ -52,8 +60,9 @@ class CudaDevice : public Device {
   void copy(Queue&, void* to, const void* from, size_t bytes) override;
   void zero(Queue&, void* data, size_t bytes) override;
 
-  void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y) override;
-  void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx) override;
+  void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision precision) override;
+  void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
+                       Precision precision) override;
   void interact(Queue&, Matrix v, int64_t vectors, Matrix out) override;
   void interact_backward(Queue&, Matrix v, int64_t vectors, Matrix dout, Matrix dv) override;
   void bce_with_logits(Queue&, const float* logits, const float* labels, int64_t batch, int64_t global_batch,
@@ -78,7 +87,7 @@ class CudaDevice : public Device {
 
 // Launchers of dense.cu that gemm.cpp uses.
 void add_bias(cudaStream_t stream, Matrix y, const float* bias, bool relu);
-void mask_and_sum(cudaStream_t stream, Matrix y, bool relu, Matrix dy, float* bias);
+void mask_and_sum(CudaQueue& queue, Matrix y, bool relu, Matrix dy, float* bias);
 
 inline CudaQueue& cuda(Queue& queue) {
   return static_cast<CudaQueue&>(queue);

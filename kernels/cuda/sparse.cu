@@ -51,7 +51,7 @@ __device__ void with_device_codec(CodecId id, F&& f) {
 // Faults --------------------------------------------------------------------------------------------------------------
 
 __device__ void report(Fault* fault, Fault found) {
-  if (atomicCAS_system(&fault->kind, int32_t(Fault::none), found.kind) != Fault::none) return;
+  if (atomicCAS(&fault->kind, int32_t(Fault::none), found.kind) != Fault::none) return;
   fault->table = found.table;
   fault->id = found.id;
   fault->rows = found.rows;
