@@ -12,6 +12,7 @@
 namespace dlrm {
 namespace {
 
+constexpr int64_t kDims[] = {20, 128};  // 128: rows in registers on a GPU
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// The ids of some tables in host memory. Few distinct ones among many, so that rows repeat.
@@ -40,11 +41,11 @@ HostBags random_bags(const std::vector<int64_t>& rows, int64_t batch, bool multi
 
 class SparseTest : public DeviceTest {
  protected:
-  static constexpr int64_t kDim = 20;
+  int64_t dim_ = 0;
   const std::vector<int64_t> rows_ = {3, 50, 1, 2000};
 
   EmbeddingStore make_store(OptimizerKind kind = OptimizerKind::sgd, int64_t max_ids = 40000) {
-    StoreConfig config{{}, kDim, {kind, 1e-3f}, max_ids};
+    StoreConfig config{{}, dim_, {kind, 1e-3f}, max_ids};
     for (size_t t = 0; t < rows_.size(); ++t)
       config.tables.push_back({"t" + std::to_string(t), rows_[t], kCodecs[t % kCodecs.size()]});
     EmbeddingStore store(device(), config);
@@ -55,7 +56,7 @@ class SparseTest : public DeviceTest {
   std::vector<std::vector<float>> all_rows(EmbeddingStore& store) {
     std::vector<std::vector<float>> tables;
     for (size_t t = 0; t < rows_.size(); ++t) {
-      tables.emplace_back(size_t(rows_[t] * kDim));
+      tables.emplace_back(size_t(rows_[t] * dim_));
       store.read_rows(queue(), int64_t(t), 0, rows_[t], tables.back().data());
     }
     return tables;
@@ -94,78 +95,97 @@ class UniqueTest : public SparseTest {};
 class UpdateTest : public SparseTest {};
 
 TEST_P(LookupTest, OneHotCopiesRows) {
-  EmbeddingStore store = make_store();
-  const auto tables = all_rows(store);
-  const int64_t stride = int64_t(rows_.size()) * kDim + 7;
-  for (int64_t batch : {0, 1, 31, 33, 1000}) {
-    const HostBags bags = random_bags(rows_, batch, false, 1);
-    std::vector<float> expected(size_t(batch * stride), kNan);
-    for (int64_t bag = 0; bag < bags.tables * batch; ++bag)
-      std::copy_n(&tables[size_t(bag / batch)][size_t(bags.ids[size_t(bag)] * kDim)], kDim,
-                  &expected[size_t(bag % batch * stride + bag / batch * kDim)]);
-    EXPECT_TRUE(same_bits(lookup(store, bags, stride), expected)) << batch;
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    const auto tables = all_rows(store);
+    const int64_t stride = int64_t(rows_.size()) * dim_ + 8;
+    for (int64_t batch : {0, 1, 31, 33, 1000}) {
+      const HostBags bags = random_bags(rows_, batch, false, 1);
+      std::vector<float> expected(size_t(batch * stride), kNan);
+      for (int64_t bag = 0; bag < bags.tables * batch; ++bag)
+        std::copy_n(&tables[size_t(bag / batch)][size_t(bags.ids[size_t(bag)] * dim_)], dim_,
+                    &expected[size_t(bag % batch * stride + bag / batch * dim_)]);
+      EXPECT_TRUE(same_bits(lookup(store, bags, stride), expected)) << batch;
+    }
   }
 }
 
 TEST_P(LookupTest, BagsAreSums) {
-  EmbeddingStore store = make_store();
-  const auto tables = all_rows(store);
-  const int64_t stride = int64_t(rows_.size()) * kDim;
-  for (int64_t batch : {0, 1, 31, 33, 1000}) {
-    const HostBags bags = random_bags(rows_, batch, true, 2);
-    const std::vector<float> found = lookup(store, bags, stride);
-    for (int64_t bag = 0; bag < bags.tables * batch; ++bag) {
-      for (int64_t j = 0; j < kDim; ++j) {
-        double sum = 0;
-        for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i)
-          sum += tables[size_t(bag / batch)][size_t(bags.ids[size_t(i)] * kDim + j)];
-        ASSERT_NEAR(found[size_t(bag % batch * stride + bag / batch * kDim + j)], sum, 1e-6);
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    const auto tables = all_rows(store);
+    const int64_t stride = int64_t(rows_.size()) * dim_;
+    for (int64_t batch : {0, 1, 31, 33, 1000}) {
+      const HostBags bags = random_bags(rows_, batch, true, 2);
+      const std::vector<float> found = lookup(store, bags, stride);
+      for (int64_t bag = 0; bag < bags.tables * batch; ++bag) {
+        for (int64_t j = 0; j < dim_; ++j) {
+          double sum = 0;
+          for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i)
+            sum += tables[size_t(bag / batch)][size_t(bags.ids[size_t(i)] * dim_ + j)];
+          ASSERT_NEAR(found[size_t(bag % batch * stride + bag / batch * dim_ + j)], sum, 1e-6);
+        }
       }
     }
   }
 }
 
 TEST_P(LookupTest, EmptyBagSumsToZero) {
-  EmbeddingStore store = make_store();
-  HostBags bags{{1}, {0, 0, 1, 1, 1}, 4, 1};
-  const std::vector<float> found = lookup(store, bags, 4 * kDim);
-  for (int64_t j = 0; j < 4 * kDim; ++j) EXPECT_EQ(found[size_t(j)] == 0.0f, j / kDim != 1) << j;
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    HostBags bags{{1}, {0, 0, 1, 1, 1}, 4, 1};
+    const std::vector<float> found = lookup(store, bags, 4 * dim_);
+    for (int64_t j = 0; j < 4 * dim_; ++j) EXPECT_EQ(found[size_t(j)] == 0.0f, j / dim_ != 1) << j;
+  }
 }
 
 TEST_P(LookupTest, AnIdOutsideItsTableIsAnErrorThatNamesTableAndId) {
-  for (int64_t bad : {int64_t(-1), int64_t(50), int64_t(1) << 31, (int64_t(1) << 32) + 1, INT64_MIN}) {
-    EmbeddingStore store = make_store();
-    HostBags bags = random_bags(rows_, 9, false, 3);
-    bags.ids[9 + 4] = bad;
-    const std::string id = "id " + std::to_string(bad);
-    EXPECT_ERROR((lookup(store, bags, 4 * kDim), queue().synchronize()), "table 1", id, "expected 0 .. 49");
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    for (int64_t bad : {int64_t(-1), int64_t(50), int64_t(1) << 31, (int64_t(1) << 32) + 1, INT64_MIN}) {
+      EmbeddingStore store = make_store();
+      HostBags bags = random_bags(rows_, 9, false, 3);
+      bags.ids[9 + 4] = bad;
+      const std::string id = "id " + std::to_string(bad);
+      EXPECT_ERROR((lookup(store, bags, 4 * dim_), queue().synchronize()), "table 1", id, "expected 0 .. 49");
+    }
   }
 }
 
 TEST_P(UpdateTest, AnIdOutsideItsTableIsAnErrorThatNamesTableAndId) {
-  for (int64_t bad : {int64_t(-1), int64_t(50), int64_t(1) << 31, (int64_t(1) << 32) + 1, INT64_MIN}) {
-    EmbeddingStore store = make_store();
-    HostBags bags = random_bags(rows_, 9, false, 3);
-    bags.ids[9 + 4] = bad;
-    const std::string id = "id " + std::to_string(bad);
-    EXPECT_ERROR(update(store, bags, std::vector<float>(size_t(9 * 4 * kDim), 1.0f), 4 * kDim, 1.0f), "table 1", id,
-                 "expected 0 .. 49");
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    for (int64_t bad : {int64_t(-1), int64_t(50), int64_t(1) << 31, (int64_t(1) << 32) + 1, INT64_MIN}) {
+      EmbeddingStore store = make_store();
+      HostBags bags = random_bags(rows_, 9, false, 3);
+      bags.ids[9 + 4] = bad;
+      const std::string id = "id " + std::to_string(bad);
+      EXPECT_ERROR(update(store, bags, std::vector<float>(size_t(9 * 4 * dim_), 1.0f), 4 * dim_, 1.0f), "table 1", id,
+                   "expected 0 .. 49");
+    }
   }
 }
 
 TEST_P(UniqueTest, TouchedRowsAreListedOnceInOrder) {
-  for (bool multi_hot : {false, true}) {
-    for (int64_t batch : {0, 1, 31, 33, 1000}) {
-      EmbeddingStore store = make_store();
-      const HostBags bags = random_bags(rows_, batch, multi_hot, 4);
-      std::map<std::pair<int64_t, int64_t>, int> expected;
-      for (int64_t bag = 0; bag < bags.tables * batch; ++bag)
-        for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i) ++expected[{bag / batch, bags.ids[size_t(i)]}];
-      update(store, bags, std::vector<float>(size_t(batch * 4 * kDim)), 4 * kDim, 1.0f);
-      const auto found = store.last_updated(queue());
-      ASSERT_EQ(found.size(), expected.size());
-      size_t i = 0;
-      for (const auto& [row, count] : expected) EXPECT_EQ(found[i++], row);
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    for (bool multi_hot : {false, true}) {
+      for (int64_t batch : {0, 1, 31, 33, 1000}) {
+        EmbeddingStore store = make_store();
+        const HostBags bags = random_bags(rows_, batch, multi_hot, 4);
+        std::map<std::pair<int64_t, int64_t>, int> expected;
+        for (int64_t bag = 0; bag < bags.tables * batch; ++bag)
+          for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i)
+            ++expected[{bag / batch, bags.ids[size_t(i)]}];
+        update(store, bags, std::vector<float>(size_t(batch * 4 * dim_)), 4 * dim_, 1.0f);
+        const auto found = store.last_updated(queue());
+        ASSERT_EQ(found.size(), expected.size());
+        size_t i = 0;
+        for (const auto& [row, count] : expected) EXPECT_EQ(found[i++], row);
+      }
     }
   }
 }
@@ -204,62 +224,75 @@ void naive_update(std::vector<std::vector<double>>& tables, std::vector<std::vec
 // A batch of 1000 names the row of the one-row table 1000 times and those of the three-row table hundreds of times, so
 // that gradients are summed in many pieces.
 TEST_P(UpdateTest, EqualsTheNaiveLoopInDouble) {
-  const int64_t stride = 4 * kDim + 3;
-  for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
-    for (bool multi_hot : {false, true}) {
-      for (int64_t batch : {0, 1, 31, 33, 64, 65, 129, 1000}) {
-        EmbeddingStore store = make_store(OptimizerKind(kind));
-        std::vector<std::vector<double>> tables, sums;
-        for (const auto& table : all_rows(store)) {
-          tables.emplace_back(table.begin(), table.end());
-          sums.emplace_back(table.size(), 0.0);
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    const int64_t stride = 4 * dim_ + 4;
+    for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
+      for (bool multi_hot : {false, true}) {
+        for (int64_t batch : {0, 1, 31, 33, 64, 65, 129, 1000}) {
+          EmbeddingStore store = make_store(OptimizerKind(kind));
+          std::vector<std::vector<double>> tables, sums;
+          for (const auto& table : all_rows(store)) {
+            tables.emplace_back(table.begin(), table.end());
+            sums.emplace_back(table.size(), 0.0);
+          }
+          for (uint64_t step = 0; step < 2; ++step) {
+            const HostBags bags = random_bags(rows_, batch, multi_hot, 10 + step);
+            const std::vector<float> gradients = normal_row(batch * stride, step, 0.1);
+            update(store, bags, gradients, stride, 0.1f);
+            naive_update(tables, sums, bags, gradients, stride, OptimizerKind(kind), double(0.1f), double(1e-3f), dim_);
+          }
+          const auto found = all_rows(store);
+          for (size_t t = 0; t < tables.size(); ++t)
+            for (size_t i = 0; i < tables[t].size(); ++i)
+              ASSERT_NEAR(found[t][i], tables[t][i], 2e-5)
+                  << kOptimizerNames[kind] << " batch " << batch << " table " << t;
         }
-        for (uint64_t step = 0; step < 2; ++step) {
-          const HostBags bags = random_bags(rows_, batch, multi_hot, 10 + step);
-          const std::vector<float> gradients = normal_row(batch * stride, step, 0.1);
-          update(store, bags, gradients, stride, 0.1f);
-          naive_update(tables, sums, bags, gradients, stride, OptimizerKind(kind), double(0.1f), double(1e-3f), kDim);
-        }
-        const auto found = all_rows(store);
-        for (size_t t = 0; t < tables.size(); ++t)
-          for (size_t i = 0; i < tables[t].size(); ++i)
-            ASSERT_NEAR(found[t][i], tables[t][i], 2e-5)
-                << kOptimizerNames[kind] << " batch " << batch << " table " << t;
       }
     }
   }
 }
 
 TEST_P(UpdateTest, OtherRowsKeepTheirBits) {
-  EmbeddingStore store = make_store(OptimizerKind::adagrad);
-  const auto before = all_rows(store);
-  const HostBags bags = random_bags(rows_, 33, false, 6);
-  update(store, bags, normal_row(33 * 4 * kDim, 1), 4 * kDim, 0.1f);
-  const auto after = all_rows(store);
-  const auto touched = store.last_updated(queue());
-  for (int64_t row = 0; row < rows_[3]; ++row) {
-    const bool is_touched = std::find(touched.begin(), touched.end(), std::pair(int64_t(3), row)) != touched.end();
-    EXPECT_EQ(std::memcmp(&before[3][size_t(row * kDim)], &after[3][size_t(row * kDim)], kDim * 4) == 0, !is_touched);
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store(OptimizerKind::adagrad);
+    const auto before = all_rows(store);
+    const HostBags bags = random_bags(rows_, 33, false, 6);
+    update(store, bags, normal_row(33 * 4 * dim_, 1), 4 * dim_, 0.1f);
+    const auto after = all_rows(store);
+    const auto touched = store.last_updated(queue());
+    for (int64_t row = 0; row < rows_[3]; ++row) {
+      const bool is_touched = std::find(touched.begin(), touched.end(), std::pair(int64_t(3), row)) != touched.end();
+      EXPECT_EQ(std::memcmp(&before[3][size_t(row * dim_)], &after[3][size_t(row * dim_)], size_t(dim_) * 4) == 0,
+                !is_touched);
+    }
   }
 }
 
 TEST_P(UpdateTest, ThreadsDoNotChangeBits) {
-  std::vector<std::vector<float>> results[2];
-  for (int threads : {1, 2}) {
-    const ThreadLimit limit(threads);
-    EmbeddingStore store = make_store(OptimizerKind::rowwise_adagrad);
-    for (uint64_t step = 0; step < 3; ++step)
-      update(store, random_bags(rows_, 1000, true, step), normal_row(1000 * 4 * kDim, step), 4 * kDim, 0.1f);
-    results[threads - 1] = all_rows(store);
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    std::vector<std::vector<float>> results[2];
+    for (int threads : {1, 2}) {
+      const ThreadLimit limit(threads);
+      EmbeddingStore store = make_store(OptimizerKind::rowwise_adagrad);
+      for (uint64_t step = 0; step < 3; ++step)
+        update(store, random_bags(rows_, 1000, true, step), normal_row(1000 * 4 * dim_, step), 4 * dim_, 0.1f);
+      results[threads - 1] = all_rows(store);
+    }
+    for (size_t t = 0; t < rows_.size(); ++t) EXPECT_TRUE(same_bits(results[0][t], results[1][t]));
   }
-  for (size_t t = 0; t < rows_.size(); ++t) EXPECT_TRUE(same_bits(results[0][t], results[1][t]));
 }
 
 TEST_P(UpdateTest, MoreIdsThanTheStoreWasMadeForAreAnError) {
-  EmbeddingStore store = make_store(OptimizerKind::sgd, 10);
-  const HostBags bags = random_bags(rows_, 3, false, 7);
-  EXPECT_ERROR(update(store, bags, std::vector<float>(size_t(3 * 4 * kDim)), 4 * kDim, 0.1f),
-               "12 ids, expected at most 10");
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store(OptimizerKind::sgd, 10);
+    const HostBags bags = random_bags(rows_, 3, false, 7);
+    EXPECT_ERROR(update(store, bags, std::vector<float>(size_t(3 * 4 * dim_)), 4 * dim_, 0.1f),
+                 "12 ids, expected at most 10");
+  }
 }
 
 DLRM_ON_ALL_DEVICES(LookupTest);

@@ -122,6 +122,35 @@ TEST_P(StoreTest, EqualValuesGiveEqualBytesWhateverCameBefore) {
   EXPECT_TRUE(same_bits(a.overflow_rows, b.overflow_rows));
 }
 
+TEST_P(StoreTest, EncodedBytesEqualTheCpus) {
+  const auto cpu = make_cpu_device();
+  const auto cpu_queue = cpu->make_queue();
+  for (int64_t dim : {17, 64, 128, 256}) {
+    const int64_t rows = 300;
+    std::vector<float> values;
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<float> next = normal_row(dim, uint64_t(row));
+      for (int64_t i = 0; i < row % 40; ++i) next[size_t(i * 7 % dim)] *= 1e-4f;
+      values.insert(values.end(), next.begin(), next.end());
+    }
+    const StoreConfig config = config_of({{"t", rows, CodecId::pfor}}, dim);
+    EmbeddingStore here(device(), config), there(*cpu, config);
+    there.write_rows(*cpu_queue, 0, 0, rows, values.data());
+    std::vector<int64_t> ids;
+    for (int64_t row = 0; row < rows; ++row) ids.push_back(row);
+    here.write_rows(queue(), 0, 0, rows, std::vector<float>(values.size(), 0.0f).data());
+    for (float& value : values) value = -value;
+    update(here, ids, values, 1.0f);  // 0 - 1 * -value: what the update's own encoder writes
+    const EncodedRows a = here.read_encoded(queue(), 0, 0, rows), b = there.read_encoded(*cpu_queue, 0, 0, rows);
+    EXPECT_EQ(a.slots, b.slots) << "dim " << dim;
+    EXPECT_EQ(a.overflow, b.overflow);
+    EXPECT_TRUE(same_bits(a.overflow_rows, b.overflow_rows));
+    if (dim == 128) {
+      EXPECT_GT(a.overflow.size(), 10u);
+    }
+  }
+}
+
 TEST_P(StoreTest, StateReadBackHasTheBitsWritten) {
   for (OptimizerKind kind : {OptimizerKind::adagrad, OptimizerKind::rowwise_adagrad}) {
     EmbeddingStore store(device(), config_of({{"t", 33, CodecId::pfor}}, 17, kind));

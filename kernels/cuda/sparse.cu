@@ -5,39 +5,11 @@
 #include <cub/device/device_scan.cuh>
 
 #include "kernels/cuda/check.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/warp.cuh"
+#include "kernels/cuda/store.cuh"
 #include "kernels/random.h"
 
 namespace dlrm::cuda {
 namespace {
-
-constexpr int kWarps = 4;  // of a block
-constexpr int kThreads = 32 * kWarps;
-constexpr int kElementThreads = 256;
-
-unsigned blocks_for(int64_t items, int per_block, int64_t most = 1 << 20) {
-  return unsigned(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, most));
-}
-
-__device__ int64_t warp_index() {
-  return blockIdx.x * int64_t(kWarps) + threadIdx.x / 32;
-}
-__device__ int64_t warp_count() {
-  return gridDim.x * int64_t(kWarps);
-}
-
-/// The store as kernels see it.
-struct Store {
-  const TableView* tables;
-  int table_count;
-  OverflowView overflow;
-  int64_t dim;
-};
-
-Store store_of(const StoreView& view) {
-  return {view.device_tables, int(view.tables.size()), view.overflow, view.dim};
-}
 
 template <class F>
 __device__ void with_device_codec(CodecId id, F&& f) {
@@ -46,31 +18,6 @@ __device__ void with_device_codec(CodecId id, F&& f) {
   } else {
     f(PforCodec{});
   }
-}
-
-// Faults --------------------------------------------------------------------------------------------------------------
-
-__device__ void report(Fault* fault, Fault found) {
-  if (atomicCAS(&fault->kind, int32_t(Fault::none), found.kind) != Fault::none) return;
-  fault->table = found.table;
-  fault->id = found.id;
-  fault->rows = found.rows;
-  fault->sample = found.sample;
-}
-
-// Overflow pool -------------------------------------------------------------------------------------------------------
-
-__device__ int64_t add(int64_t* counter) {
-  return int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull));
-}
-
-__device__ uint32_t take_entry(const OverflowView& pool, Fault* fault) {
-  const int64_t ticket = add(&pool.counters->taken);
-  if (ticket < pool.counters->free) return pool.free_list[pool.counters->free - 1 - ticket];
-  const int64_t entry = pool.counters->fresh + ticket - pool.counters->free;
-  if (entry < pool.capacity) return uint32_t(entry);
-  report(fault, {Fault::pool_full, 0, 0, 0, 0});
-  return 0;
 }
 
 /// Ends an operation; one block.
@@ -118,30 +65,6 @@ __device__ void store_row(const Store& store, const TableView& table, int64_t ro
   float* to = store.overflow.rows + int64_t(entry) * store.dim;
   for (int64_t i = warp.lane(); i < store.dim; i += 32) to[i] = values[i];
   Codec::write_overflow(warp, entry, store.dim, slot);
-}
-
-// Bags ----------------------------------------------------------------------------------------------------------------
-
-__device__ int64_t bag_of(const Bags& bags, int64_t position) {
-  if (!bags.offsets) return position;
-  int64_t low = 0, high = bags.tables * bags.batch;  // the last bag that starts at or before the position
-  while (low + 1 < high) {
-    const int64_t middle = (low + high) / 2;
-    (bags.offsets[middle] <= position ? low : high) = middle;
-  }
-  return low;
-}
-
-__device__ float* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag) {
-  return vectors.data + bag % bags.batch * vectors.sample_stride + bag / bags.batch * dim;
-}
-
-/// A bad id is reported and row 0 stands in for it: the run ends when the queue is synchronized.
-__device__ int64_t checked_id(const Bags& bags, const TableView& table, int64_t bag, int64_t position, Fault* fault) {
-  const int64_t id = bags.ids[position];
-  if (uint64_t(id) < uint64_t(table.rows)) return id;
-  report(fault, {Fault::bad_id, bag / bags.batch, id, table.rows, bag % bags.batch});
-  return 0;
 }
 
 __global__ void __launch_bounds__(kThreads) lookup_kernel(Store store, Bags bags, BagVectors out, Fault* fault) {
@@ -221,33 +144,6 @@ __global__ void list_unique_kernel(const uint64_t* keys, const int32_t* ranks, i
 
 // Update --------------------------------------------------------------------------------------------------------------
 
-/// Some consecutive occurrences of one row.
-struct Piece {
-  int64_t begin, end;
-};
-
-struct UpdateScratch {
-  int64_t* piece_count;
-  int32_t* first_piece;  // per distinct row that has more than one
-  Piece* pieces;
-  float* sums;  // [pieces, dim]
-  size_t bytes;
-
-  UpdateScratch(std::byte* base, int64_t nnz, int64_t dim) {
-    const int64_t most = 2 * (nnz / kGradientPiece) + 1;
-    size_t used = 0;
-    const auto place = [&](auto*& pointer, int64_t count) {
-      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(base + used);
-      used += (size_t(count) * sizeof(*pointer) + 255) / 256 * 256;
-    };
-    place(piece_count, 1);
-    place(first_piece, nnz);
-    place(pieces, most);
-    place(sums, most * dim);
-    bytes = used;
-  }
-};
-
 /// Where a piece lies in the scratch is a matter of luck; what it holds is not.
 __global__ void list_pieces_kernel(UniqueRows unique, UpdateScratch scratch) {
   for (int64_t u = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; u < *unique.count;
@@ -298,15 +194,6 @@ __device__ void apply_rule(OptimizerRule rule, float lr, const TableView& table,
     if (lane == 0) table.row_state[row] = sum;
   }
   for (int64_t i = lane; i < dim; i += 32) values[i] = sgd(values[i], gradient[i], lr);
-}
-
-__device__ int table_of(const Store& store, int64_t global_row) {
-  int low = 0, high = store.table_count;
-  while (low + 1 < high) {
-    const int middle = (low + high) / 2;
-    (store.tables[middle].first_row <= global_row ? low : high) = middle;
-  }
-  return low;
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -395,6 +282,11 @@ size_t shared_rows(Kernel kernel, int64_t rows, int64_t dim) {
   return bytes;
 }
 
+/// Whether the kernels of sparse128.cu serve: rows of 128, and vectors that can be moved 16 bytes at a time.
+bool fits_registers(const StoreView& store, BagVectors vectors) {
+  return store.dim == 128 && vectors.sample_stride % 4 == 0 && reinterpret_cast<uintptr_t>(vectors.data) % 16 == 0;
+}
+
 }  // namespace
 
 size_t CudaDevice::sparse_scratch_bytes(int64_t nnz, int64_t dim) {
@@ -404,6 +296,7 @@ size_t CudaDevice::sparse_scratch_bytes(int64_t nnz, int64_t dim) {
 void CudaDevice::lookup(Queue& queue, const StoreView& store, const Bags& bags, BagVectors out) {
   const int64_t count = bags.tables * bags.batch;
   if (count == 0) return;
+  if (!bags.offsets && fits_registers(store, out)) return lookup128(cuda(queue), store_of(store), bags, out);
   const size_t shared = bags.offsets ? shared_rows(lookup_kernel, 1, store.dim) : 0;
   lookup_kernel<<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(store_of(store), bags, out,
                                                                                        cuda(queue).fault());
@@ -446,6 +339,10 @@ void CudaDevice::update(Queue& queue, const StoreView& store, const Bags& bags, 
   sum_pieces_kernel<<<blocks_for(2 * (bags.nnz / kGradientPiece) + 1, kWarps), kThreads, 0, stream>>>(
       bags, unique, gradients, store.dim, scratch);
   check_launch("sum_pieces");
+  if (fits_registers(store, gradients)) {
+    update128(cuda(queue), store_of(store), bags, unique, gradients, rule, state, scratch);
+    return settle(stream, store.overflow);
+  }
   const size_t shared = shared_rows(update_kernel, 2, store.dim);
   update_kernel<<<blocks_for(bags.nnz, kWarps), kThreads, shared, stream>>>(store_of(store), bags, unique, gradients,
                                                                             rule, state, scratch, cuda(queue).fault());
