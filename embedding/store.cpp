@@ -9,9 +9,14 @@ namespace dlrm {
 namespace {
 
 constexpr int64_t kPieceBytes = 16 << 20;
+// Bounds that keep the bytes of one table far from 2^64.
+constexpr int64_t kMostRows = int64_t(1) << 40;
+constexpr int64_t kMostDim = int64_t(1) << 16;
 
 void check_room(Device& device, const StoreConfig& config, const std::vector<size_t>& bytes) {
-  const size_t needed = std::accumulate(bytes.begin(), bytes.end(), size_t(0)), available = device.available_bytes();
+  const auto saturating_sum = [](size_t a, size_t b) { return b > SIZE_MAX - a ? SIZE_MAX : a + b; };
+  const size_t needed = std::accumulate(bytes.begin(), bytes.end(), size_t(0), saturating_sum);
+  const size_t available = device.available_bytes();
   if (needed <= available) return;
   std::vector<size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -29,12 +34,14 @@ void check_room(Device& device, const StoreConfig& config, const std::vector<siz
 }  // namespace
 
 EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(device), config_(std::move(config)) {
-  check(config_.dim >= 1, "embedding dim: expected 1 or more, found ", config_.dim);
+  check(config_.dim >= 1 && config_.dim <= kMostDim, "embedding dim: expected 1 .. ", kMostDim, ", found ",
+        config_.dim);
   const int64_t dim = config_.dim;
   std::vector<size_t> bytes;
   int64_t rows = 0;
   for (const TableConfig& table : config_.tables) {
-    check(table.rows >= 1, "table ", table.name, ": expected 1 row or more, found ", table.rows);
+    check(table.rows >= 1 && table.rows <= kMostRows, "table ", table.name, ": expected 1 .. ", kMostRows,
+          " rows, found ", table.rows);
     TableView view{rows, table.rows};
     view.codec = table.codec;
     view.slot_bytes = dlrm::slot_bytes(table.codec, dim);
@@ -120,11 +127,27 @@ void EmbeddingStore::initialize(Queue& queue, uint64_t seed) {
   }
 }
 
+void EmbeddingStore::check_bags(const Bags& bags) const {
+  check(bags.tables == tables(), "a batch for ", bags.tables, " tables, expected ", tables());
+  check(bags.offsets || bags.nnz == bags.tables * bags.batch, "a batch of one id per bag has ", bags.nnz,
+        " ids, expected ", bags.tables, " tables * ", bags.batch, " samples");
+}
+
+const TableView& EmbeddingStore::table_with_rows(int64_t table, int64_t first, int64_t count) const {
+  check(table >= 0 && table < tables(), "table ", table, ": expected 0 .. ", tables() - 1);
+  const TableView& view = views_[size_t(table)];
+  check(first >= 0 && count >= 0 && first <= view.rows - count, "table ", config_.tables[size_t(table)].name, ": ",
+        count, " rows from row ", first, ", but it has ", view.rows);
+  return view;
+}
+
 void EmbeddingStore::lookup(Queue& queue, const Bags& bags, BagVectors out) {
+  check_bags(bags);
   device_.lookup(queue, view(), bags, out);
 }
 
 void EmbeddingStore::update(Queue& queue, const Bags& bags, BagVectors gradients, const StepState* state) {
+  check_bags(bags);
   check(bags.nnz <= std::max<int64_t>(config_.max_ids, 1), "update: a batch of ", bags.nnz, " ids, expected at most ",
         config_.max_ids);
   reserve_overflow(queue, bags.nnz);
@@ -149,6 +172,7 @@ std::vector<std::pair<int64_t, int64_t>> EmbeddingStore::last_updated(Queue& que
 }
 
 void EmbeddingStore::read_rows(Queue& queue, int64_t table, int64_t first, int64_t count, float* rows) {
+  table_with_rows(table, first, count);
   in_pieces(first, count, [&](int64_t begin, int64_t n) {
     device_.decode_rows(queue, view(), table, begin, n, staging_.as<float>());
     device_.copy(queue, rows + (begin - first) * config_.dim, staging_.data(), size_t(n * config_.dim) * sizeof(float));
@@ -157,6 +181,7 @@ void EmbeddingStore::read_rows(Queue& queue, int64_t table, int64_t first, int64
 }
 
 void EmbeddingStore::write_rows(Queue& queue, int64_t table, int64_t first, int64_t count, const float* rows) {
+  table_with_rows(table, first, count);
   in_pieces(first, count, [&](int64_t begin, int64_t n) {
     reserve_overflow(queue, n);
     device_.copy(queue, staging_.data(), rows + (begin - first) * config_.dim, size_t(n * config_.dim) * sizeof(float));
@@ -166,7 +191,7 @@ void EmbeddingStore::write_rows(Queue& queue, int64_t table, int64_t first, int6
 }
 
 void EmbeddingStore::write_state(Queue& queue, int64_t table, int64_t first, int64_t count, const float* state) {
-  const TableView& view = views_[size_t(table)];
+  const TableView& view = table_with_rows(table, first, count);
   if (view.row_state) {
     device_.copy(queue, view.row_state + first, state, size_t(count) * sizeof(float));
   } else if (state_floats() > 0) {
@@ -182,7 +207,7 @@ void EmbeddingStore::write_state(Queue& queue, int64_t table, int64_t first, int
 }
 
 EncodedRows EmbeddingStore::read_encoded(Queue& queue, int64_t table, int64_t first, int64_t count) {
-  const TableView& view = views_[size_t(table)];
+  const TableView& view = table_with_rows(table, first, count);
   const int64_t dim = config_.dim;
   std::vector<std::byte> records(size_t(count) * view.record_bytes);
   device_.copy(queue, records.data(), view.slot(first), records.size());

@@ -66,6 +66,10 @@ class EmbeddingStore {
   void reserve_overflow(Queue& queue, int64_t rows);
   StoreView view() const { return {views_, views_on_device_.as<TableView>(), overflow_, config_.dim}; }
   OverflowView::Counters counters(Queue& queue);
+  /// Throws Error where the bags are not of this store's tables.
+  void check_bags(const Bags& bags) const;
+  /// Throws Error where the table does not have these rows.
+  const TableView& table_with_rows(int64_t table, int64_t first, int64_t count) const;
   /// Calls body(first, count) for pieces of whole rows that fit the staging buffer.
   template <class Body>
   void in_pieces(int64_t first, int64_t count, Body body);

@@ -1,6 +1,21 @@
 #include "kernels/device.h"
 
+#include <charconv>
+
 namespace dlrm {
+namespace {
+
+/// The GPU that "cuda" or "cuda<index>" names; -1 for any other name.
+int gpu_index(std::string_view name) {
+  if (!name.starts_with("cuda")) return -1;
+  name.remove_prefix(4);
+  int index = 0;
+  if (name.empty()) return index;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  return error == std::errc() && end == name.data() + name.size() ? index : -1;
+}
+
+}  // namespace
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
@@ -13,10 +28,13 @@ std::vector<std::string> device_names() {
 
 std::unique_ptr<Device> make_device(const std::string& name) {
   if (name == "cpu") return make_cpu_device();
-  const int gpu = name.size() > 4 && name.starts_with("cuda") ? std::atoi(name.c_str() + 4) : 0;
-  if (name == "auto" || name.starts_with("cuda")) {
+  if (name == "auto") {
+    auto device = make_cuda_device(0);
+    return device ? std::move(device) : make_cpu_device();
+  }
+  const int gpu = gpu_index(name);
+  if (gpu >= 0) {
     if (auto device = make_cuda_device(gpu)) return device;
-    if (name == "auto") return make_cpu_device();
     fail("device '", name, "': this build or machine has no such GPU. Hint: train.device=cpu");
   }
   fail("device '", name, "': expected auto, cpu, cuda or cuda0, cuda1, ...");

@@ -106,6 +106,14 @@ TEST_P(LinearTest, ReluLetsNanPass) {
   EXPECT_TRUE(std::isnan(values(y)[0]));
 }
 
+TEST_P(LinearTest, GradientsPassWhereTheOutputIsNan) {
+  const DeviceMatrix x = make(1, 1, 1, {1}), w = make(1, 1, 1, {1}), b = make(1, 1, 1, {0}), y = make(1, 1, 1, {kNan}),
+                     dy = make(1, 1, 1, {3}), dw = make(1, 1), db = make(1, 1), dx = make(1, 1);
+  device().linear_backward(queue(), x.matrix, {w.matrix, b.matrix.data}, true, y.matrix, dy.matrix,
+                           {dw.matrix, db.matrix.data}, dx.matrix, Precision::fp32);
+  EXPECT_EQ(values(db)[0], 3.0f);
+}
+
 TEST_P(LinearTest, ThreadsDoNotChangeBits) {
   std::vector<float> results[2];
   for (int threads : {1, 2}) {
@@ -251,6 +259,12 @@ TEST_P(MemoryTest, GrownMemoryKeepsItsPlaceAndContent) {
   queue().synchronize();
   EXPECT_TRUE(same_bits(found, written));
   EXPECT_ERROR(memory->grow((size_t(1) << 32) + (size_t(64) << 20)), GetParam());
+}
+
+TEST(DeviceNameTest, ANameThatIsNoDevicesIsAnError) {
+  for (const std::string name : {"gpu", "cudax", "cuda-1", "cuda0x", ""})
+    EXPECT_ERROR(make_device(name), "device '" + name);
+  EXPECT_EQ(make_device("cpu")->name(), "cpu");
 }
 
 DLRM_ON_ALL_DEVICES(LinearTest);

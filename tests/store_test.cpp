@@ -223,6 +223,17 @@ TEST_P(StoreTest, TablesThatDoNotFitAreAnErrorThatNamesTheLargest) {
                "huge (1099511627776 rows, raw, 562949953421312 bytes), large (17179869184 rows, pfor", "medium");
 }
 
+TEST_P(StoreTest, RowsAndBagsThatItDoesNotHaveAreErrors) {
+  EmbeddingStore store(device(), config_of({{"t", 10, CodecId::pfor}}, 4));
+  std::vector<float> row(4);
+  EXPECT_ERROR(store.read_rows(queue(), 0, 10, 1, row.data()), "table t: 1 rows from row 10, but it has 10");
+  EXPECT_ERROR(store.write_rows(queue(), 0, -1, 1, row.data()), "table t: 1 rows from row -1");
+  EXPECT_ERROR(store.read_encoded(queue(), 1, 0, 1), "table 1: expected 0 .. 0");
+  EXPECT_ERROR(store.lookup(queue(), Bags{nullptr, nullptr, 2, 1, 2}, {}), "a batch for 2 tables, expected 1");
+  EXPECT_ERROR(EmbeddingStore(device(), config_of({{"t", int64_t(1) << 62, CodecId::raw}}, 4)),
+               "table t: expected 1 .. ");
+}
+
 DLRM_ON_ALL_DEVICES(StoreTest);
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A group of workers that encodes or decodes one row together: one CPU thread here, one warp on a GPU.
 // Codecs are written once against this interface:
-//   lane(), size()            which worker this is, of how many (a constant)
+//   lane(), size()            which worker this is, of how many
 //   max(v), sum(v), all(v)    over the group, known to every worker
 //   exclusive_sum(v, total)   sum over the lanes before this one; total over all
 //   sync()                    what the others wrote to memory is visible after it

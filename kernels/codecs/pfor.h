@@ -27,6 +27,7 @@ struct PforCodec {
 
   static size_t slot_bytes(int64_t dim) { return size_t(padded(dim)) * 7 / 2; }
 
+  /// Writes the slot; false where the row does not fit, its slot's bytes are then of no meaning.
   template <class Group>
   DLRM_HD static bool encode(Group group, const float* row, int64_t dim, std::byte* slot) {
     const Parts at = parts(slot, dim);
@@ -46,17 +47,16 @@ struct PforCodec {
     const int count = group.sum(int(exceptions));
     if (!group.all(far == 0) || count > at.room) return false;
 
-    // A group takes octets by turns; one worker alone takes blocks, long enough for vector instructions.
-    constexpr int64_t kWidth = Group::size() == 1 ? kBlock : 8;
-    for (int64_t first = kWidth * group.lane(); first < 8 * at.octets; first += kWidth * group.size()) {
-      float padded[kWidth];
-      const float* from = row + first;
-      const int64_t end = first + kWidth < 8 * at.octets ? first + kWidth : 8 * at.octets;
-      if (end > dim) {
-        for (int64_t i = first; i < end; ++i) padded[i - first] = i < dim ? row[i] : float_of(base << 23);
-        from = padded;
+    for (int64_t octet = group.lane(); octet < at.octets; octet += group.size()) {
+      uint32_t codes = 0;
+      for (int k = 0; k < 8; ++k) {
+        const int64_t i = 8 * octet + k;
+        const uint32_t x = i < dim ? bits_of(row[i]) : base << 23, delta = base - exponent(x);
+        codes |= (delta < 7 ? delta : 7) << (3 * k);
+        at.a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
+        at.b[i] = uint16_t(x);
       }
-      encode_elements<kWidth>(from, base, end - first, at.a + first, at.b + first, at.c + first / 8 * 3);
+      for (int k = 0; k < 3; ++k) at.c[3 * octet + k] = uint8_t(codes >> (8 * k));
     }
     for (int64_t i = group.lane(); i < at.octets; i += group.size()) at.t[i] = 0;
     group.sync();
@@ -80,10 +80,12 @@ struct PforCodec {
   DLRM_HD static void decode(Group group, const std::byte* slot, int64_t dim, float* row) {
     const Parts at = parts(const_cast<std::byte*>(slot), dim);
     const uint32_t base = at.t[0];
-    constexpr int64_t kWidth = Group::size() == 1 ? kBlock : 8;
-    for (int64_t first = kWidth * group.lane(); first < dim; first += kWidth * group.size()) {
-      const int64_t end = first + kWidth < dim ? first + kWidth : dim;
-      decode_elements<kWidth>(at.a + first, at.b + first, at.c + first / 8 * 3, base, end - first, row + first);
+    for (int64_t octet = group.lane(); octet < at.octets; octet += group.size()) {
+      const uint32_t codes = codes_of(octet, at);
+      for (int64_t i = 8 * octet; i < 8 * octet + 8 && i < dim; ++i) {
+        const uint32_t e = (base - (codes >> (3 * (i % 8)) & 7)) & 255, x = at.a[i];
+        row[i] = float_of((x & 0x80) << 24 | e << 23 | (x & 0x7f) << 16 | at.b[i]);
+      }
     }
     group.sync();
     if (at.t[1] == 0) return;
@@ -104,6 +106,10 @@ struct PforCodec {
     }
   }
 
+  // The same bytes, the fast way of a CPU: pfor_cpu.h.
+  static bool encode(Solo, const float* row, int64_t dim, std::byte* slot);
+  static void decode(Solo, const std::byte* slot, int64_t dim, float* row);
+
   DLRM_HD static bool is_overflow(const std::byte* slot, int64_t dim) {
     return parts(const_cast<std::byte*>(slot), dim).t[1] == kOverflow;
   }
@@ -123,7 +129,6 @@ struct PforCodec {
  private:
   static constexpr uint8_t kOverflow = 255;
   static constexpr uint32_t kFarthest = 21;
-  static constexpr int64_t kBlock = 64;
 
   struct Parts {
     uint8_t *a, *c, *t;
@@ -143,53 +148,6 @@ struct PforCodec {
   /// Bit 3k is set where code k is 7.
   DLRM_HD static uint32_t sevens_of(uint32_t codes) { return codes & codes >> 1 & codes >> 2 & 011111111; }
 
-  // Eight codes, from a byte each to 24 bits and back, move together: by twos, by fours, all.
-  DLRM_HD static uint32_t packed(uint64_t codes) {
-    codes = (codes | codes >> 5) & 0x003f003f003f003f;
-    codes = (codes | codes >> 10) & 0x00000fff00000fff;
-    return uint32_t(codes | codes >> 20) & 0xffffff;
-  }
-  DLRM_HD static uint64_t unpacked(uint32_t bits) {
-    uint64_t codes = (bits | uint64_t(bits) << 20) & 0x00000fff00000fff;
-    codes = (codes | codes << 10) & 0x003f003f003f003f;
-    return (codes | codes << 5) & 0x0707070707070707;
-  }
-
-  /// `count`: a multiple of 8, at most kMost.
-  template <int64_t kMost>
-  DLRM_HD static void encode_elements(const float* __restrict from, uint32_t base, int64_t count, uint8_t* __restrict a,
-                                      uint16_t* __restrict b, uint8_t* __restrict c) {
-    uint8_t code[kMost];
-    for (int64_t i = 0; i < count; ++i) {
-      const uint32_t x = bits_of(from[i]), delta = base - exponent(x);
-      code[i] = uint8_t(delta < 7 ? delta : 7);
-      a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
-      b[i] = uint16_t(x);
-    }
-    for (int64_t i = 0; i < count; i += 8) {
-      uint64_t eight = 0;
-      for (int k = 0; k < 8; ++k) eight |= uint64_t(code[i + k]) << (8 * k);
-      const uint32_t codes = packed(eight);
-      for (int k = 0; k < 3; ++k) c[i / 8 * 3 + k] = uint8_t(codes >> (8 * k));
-    }
-  }
-
-  /// `count`: at most kMost.
-  template <int64_t kMost>
-  DLRM_HD static void decode_elements(const uint8_t* __restrict a, const uint16_t* __restrict b,
-                                      const uint8_t* __restrict c, uint32_t base, int64_t count, float* __restrict to) {
-    uint8_t code[kMost];
-    for (int64_t i = 0; i < count; i += 8) {
-      const uint8_t* three = c + i / 8 * 3;
-      const uint64_t eight = unpacked(three[0] | uint32_t(three[1]) << 8 | uint32_t(three[2]) << 16);
-      for (int k = 0; k < 8; ++k) code[i + k] = uint8_t(eight >> (8 * k));
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      const uint32_t e = (base - code[i]) & 255;
-      to[i] = float_of((a[i] & 0x80u) << 24 | e << 23 | (a[i] & 0x7fu) << 16 | b[i]);
-    }
-  }
-
   DLRM_HD static Parts parts(std::byte* slot, int64_t dim) {
     const int64_t d = padded(dim);
     uint8_t* a = reinterpret_cast<uint8_t*>(slot);
@@ -200,3 +158,5 @@ struct PforCodec {
 };
 
 }  // namespace dlrm
+
+#include "kernels/codecs/pfor_cpu.h"

@@ -18,12 +18,25 @@ size_t whole_pages(size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
+size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  for (size_t kibibytes; file >> key >> kibibytes; file.ignore(64, '\n'))
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  return size_t(sysconf(_SC_AVPHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+}
+
+[[noreturn]] void fail_for_memory(size_t bytes) {
+  const int error = errno;
+  fail("cpu: ", bytes, " bytes of memory needed, available are ", available_memory(), ": ", std::strerror(error));
+}
+
 /// Address space, zero and backed page by page when it is first written, so that a huge sparse table costs what it
 /// uses.
 std::byte* map(size_t bytes, int protection) {
   if (bytes == 0) return nullptr;
   void* data = mmap(nullptr, whole_pages(bytes), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  check(data != MAP_FAILED, "cpu: ", bytes, " bytes of memory are not to be had: ", std::strerror(errno));
+  if (data == MAP_FAILED) fail_for_memory(bytes);
   madvise(data, whole_pages(bytes), MADV_HUGEPAGE);  // fewer address translations for random rows; a wish, not a need
   return static_cast<std::byte*>(data);
 }
@@ -43,11 +56,10 @@ class MappedRange : public GrowableMemory {
   }
   std::byte* data() const override { return data_; }
   void grow(size_t bytes) override {
-    bytes = whole_pages(bytes);
     if (bytes <= grown_) return;
     check(bytes <= reserved_, "cpu: cannot grow to ", bytes, " bytes, reserved are ", reserved_);
-    check(mprotect(data_, bytes, PROT_READ | PROT_WRITE) == 0, "cpu: ", bytes,
-          " bytes of memory are not to be had: ", std::strerror(errno));
+    bytes = whole_pages(bytes);
+    if (mprotect(data_, bytes, PROT_READ | PROT_WRITE) != 0) fail_for_memory(bytes);
     grown_ = bytes;
   }
 
@@ -78,11 +90,7 @@ void CpuDevice::release(std::byte* data, size_t bytes) noexcept {
 }
 
 size_t CpuDevice::available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  for (size_t kibibytes; file >> key >> kibibytes; file.ignore(64, '\n'))
-    if (key == "MemAvailable:") return kibibytes * 1024;
-  return size_t(sysconf(_SC_AVPHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
+  return available_memory();
 }
 
 std::unique_ptr<GrowableMemory> CpuDevice::reserve(size_t bytes) {

@@ -32,7 +32,7 @@ void gemm(CBLAS_TRANSPOSE ta, Matrix a, CBLAS_TRANSPOSE tb, Matrix b, Matrix c) 
               int(b.stride), 0.0f, c.data, int(c.stride));
 }
 
-/// Masks dy where y is not positive; sums its columns into bias.
+/// Masks dy where y is shut; sums its columns into bias.
 void mask_and_sum(Matrix y, bool relu, Matrix dy, float* bias) {
   parallel_for(dy.cols, kOutTile, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) bias[j] = 0;
@@ -40,7 +40,7 @@ void mask_and_sum(Matrix y, bool relu, Matrix dy, float* bias) {
       float* gradient = dy.row(r);
       const float* value = y.row(r);
       for (int64_t j = begin; j < end; ++j) {
-        if (relu) gradient[j] = value[j] > 0 ? gradient[j] : 0.0f;
+        if (relu) gradient[j] = value[j] <= 0 ? 0.0f : gradient[j];  // NaN is not shut
         bias[j] += gradient[j];
       }
     }
@@ -131,14 +131,14 @@ void CpuDevice::bce_with_logits(Queue&, const float* logits, const float* labels
 
 void CpuDevice::dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count,
                              OptimizerRule rule, const StepState* state) {
+  check(rule.kind != OptimizerKind::rowwise_adagrad, "optimizer ", optimizer_name(rule.kind),
+        " is for tables, expected sgd or adagrad for MLPs");
   const float lr = state->dense_lr, eps = rule.eps;
   parallel_for(count, kElements, [&](int64_t begin, int64_t end) {
     if (rule.kind == OptimizerKind::sgd) {
       for (int64_t i = begin; i < end; ++i) weights[i] = sgd(weights[i], gradients[i], lr);
-    } else if (rule.kind == OptimizerKind::adagrad) {
-      for (int64_t i = begin; i < end; ++i) weights[i] = adagrad(weights[i], gradients[i], lr, eps, sums[i]);
     } else {
-      fail("optimizer ", optimizer_name(rule.kind), " is for tables, expected sgd or adagrad for MLPs");
+      for (int64_t i = begin; i < end; ++i) weights[i] = adagrad(weights[i], gradients[i], lr, eps, sums[i]);
     }
   });
 }

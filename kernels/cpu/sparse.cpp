@@ -91,9 +91,9 @@ float* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag)
 
 int64_t checked_id(const Bags& bags, const TableView& table, int64_t table_index, int64_t position) {
   const int64_t id = bags.ids[position];
-  check(uint64_t(id) < uint64_t(table.rows), "table ", table_index, ": id ", id, " of sample ",
-        bag_of(bags, position) % bags.batch, " of the batch, expected 0 .. ", table.rows - 1);
-  return id;
+  if (uint64_t(id) < uint64_t(table.rows)) return id;
+  fail("table ", table_index, ": id ", id, " of sample ", bag_of(bags, position) % bags.batch,
+       " of the batch, expected 0 .. ", table.rows - 1);
 }
 
 template <class Codec>

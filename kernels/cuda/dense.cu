@@ -38,7 +38,7 @@ __global__ void mask_and_sum_kernel(Matrix y, bool relu, Matrix dy, int64_t chun
     for (int64_t row = blockIdx.y * chunk_rows + threadIdx.y; row < end; row += 8) {
       float* gradient = dy.row(row) + column;
       float value = *gradient;
-      if (relu && !(y.row(row)[column] > 0)) *gradient = value = 0;
+      if (relu && y.row(row)[column] <= 0) *gradient = value = 0;  // NaN is not shut
       sum += value;
     }
   }

@@ -59,7 +59,7 @@ struct Pfor128 {
                        __uint_as_float(__byte_perm(words.low.y, top23, 0x7632)));
   }
 
-  /// Writes the slot if the row fits, otherwise leaves it. The same answer in every lane.
+  /// Writes the slot if the row fits. The same answer in every lane.
   __device__ static bool encode(float4 row, uint32_t* slot, int lane) {
     const uint32_t x0 = __float_as_uint(row.x), x1 = __float_as_uint(row.y), x2 = __float_as_uint(row.z),
                    x3 = __float_as_uint(row.w);
