@@ -149,14 +149,18 @@ double planted(uint64_t seed, int64_t table, int64_t id) {
 
 }  // namespace
 
-Generator::Generator(const std::string& shape, double scale, uint64_t seed, int64_t rows) : seed_(seed) {
+Generator::Generator(const std::string& shape, double scale, int64_t max_rows_per_table, uint64_t seed, int64_t rows)
+    : seed_(seed) {
   check(shape == "criteo-kaggle" || shape == "criteo-tb", "--shape: expected criteo-kaggle or criteo-tb, found '",
         shape, "'");
   check(scale > 0 && scale <= 1, "--scale: expected more than 0, at most 1, found ", scale);
+  check(max_rows_per_table == 0 || max_rows_per_table >= 5,
+        "--max-rows-per-table: expected 5 or more, or 0 for no limit, found ", max_rows_per_table);
   const bool kaggle = shape == "criteo-kaggle";
   for (const ColumnShape& column : kaggle ? kKaggleColumns : kTerabyteColumns) {
     Table table;
     table.values = std::max(std::min<int64_t>(column.values, 4), int64_t(std::llround(double(column.values) * scale)));
+    if (max_rows_per_table > 0) table.values = std::min(table.values, max_rows_per_table - 1);
     table.exponent = column.exponent;
     table.missing = column.missing;
     table.atom = column.atom;
@@ -267,7 +271,7 @@ GenerateSummary generate(const GenerateOptions& options) {
   check(options.rows >= 1, "--rows: expected 1 or more, found ", options.rows);
   check(options.test_fraction >= 0 && options.test_fraction <= 1, "--test-fraction: expected 0 to 1, found ",
         options.test_fraction);
-  const Generator generator(options.shape, options.scale, options.seed, options.rows);
+  const Generator generator(options.shape, options.scale, options.max_rows_per_table, options.seed, options.rows);
   GenerateSummary summary;
   summary.cardinalities = generator.cardinalities();
   summary.test_rows = int64_t(double(options.rows) * options.test_fraction);

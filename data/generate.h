@@ -16,6 +16,7 @@ struct GenerateOptions {
   int64_t rows = 0;                     // train and test together
   std::string shape = "criteo-kaggle";  // or criteo-tb
   double scale = 0.001;                 // of the tables' sizes; 1: the true cardinalities
+  int64_t max_rows_per_table = 0;       // 0: no limit
   uint64_t seed = 1;
   double test_fraction = 0.1;  // the last part of the rows
   std::function<void(int64_t rows)> progress;
@@ -35,8 +36,8 @@ GenerateSummary generate(const GenerateOptions& options);
 /// What generate() writes, row by row.
 class Generator {
  public:
-  /// `rows`: of the whole data set; decides which ids carry an effect.
-  Generator(const std::string& shape, double scale, uint64_t seed, int64_t rows);
+  /// `rows`: of the whole data set; decides which ids carry an effect. max_rows_per_table 0: no limit.
+  Generator(const std::string& shape, double scale, int64_t max_rows_per_table, uint64_t seed, int64_t rows);
 
   const std::vector<int64_t>& cardinalities() const { return cardinalities_; }
   int64_t numerical_features() const;

@@ -132,7 +132,7 @@ TEST(GenerateTest, PlantedModelIsRecordedAndGood) {
 
 /// Distinct ids over lookups in a batch of 4096, all tables at their true sizes.
 double distinct_share(const std::string& shape) {
-  const Generator generator(shape, 1.0, 1, 1000000);
+  const Generator generator(shape, 1.0, 0, 1, 1000000);
   Batch batch;
   std::vector<float> odds;
   generator.make(0, 4096, batch, odds);
@@ -152,8 +152,20 @@ TEST(GenerateTest, BatchesHaveAsManyDistinctIdsAsRealOnes) {
 
 TEST(GenerateTest, BadOptionsAreErrors) {
   EXPECT_ERROR(generate_into("/tmp/unused", 0), "--rows: expected 1 or more, found 0");
-  EXPECT_ERROR(Generator("criteo", 1, 1, 10), "expected criteo-kaggle or criteo-tb, found 'criteo'");
-  EXPECT_ERROR(Generator("criteo-tb", 0, 1, 10), "--scale");
+  EXPECT_ERROR(Generator("criteo", 1, 0, 1, 10), "expected criteo-kaggle or criteo-tb, found 'criteo'");
+  EXPECT_ERROR(Generator("criteo-tb", 0, 0, 1, 10), "--scale");
+  EXPECT_ERROR(Generator("criteo-tb", 1, 4, 1, 10), "--max-rows-per-table");
+}
+
+TEST(GenerateTest, NoTableHasMoreRowsThanTheCap) {
+  const std::vector<int64_t> whole = Generator("criteo-tb", 1, 0, 1, 10).cardinalities(),
+                             capped = Generator("criteo-tb", 1, 62500000, 1, 10).cardinalities();
+  int64_t rows = 0;
+  for (size_t t = 0; t < whole.size(); ++t) {
+    EXPECT_EQ(capped[t], std::min<int64_t>(whole[t], 62500000));
+    rows += capped[t];
+  }
+  EXPECT_NEAR(double(rows), 295e6, 0.5e6);
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ void add_generate(CLI::App& app) {
   command->add_option("--shape", options->shape, "criteo-kaggle or criteo-tb")->capture_default_str();
   command->add_option("--scale", options->scale, "Of the tables' sizes; 1: the true cardinalities")
       ->capture_default_str();
+  command->add_option("--max-rows-per-table", options->max_rows_per_table, "Cap of the tables' sizes; 0: none")
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "Of every random number")->capture_default_str();
   command->add_option("--test-fraction", options->test_fraction, "The last part of the rows, for testing")
       ->capture_default_str();
