@@ -7,11 +7,14 @@
 #include "data/criteo_tsv.h"
 #include "data/half.h"
 #include "kernels/error.h"
+#include "kernels/parallel.h"
 
 namespace dlrm {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kNumbersPerPiece = 16384;
 
 /// Widens ids and checks them; the check costs one comparison an id, the search for the culprit only runs when there is
 /// one.
@@ -68,36 +71,38 @@ void Split::read(int64_t first, int64_t count, Batch& batch) const {
   batch.numerical.resize(size_t(count * numerical_features_));
   batch.ids.resize(size_t(count) * tables_.size());
   batch.offsets.clear();
-  std::vector<std::byte> bytes;
   const auto load = [&](const Column& column) {
-    bytes.resize(size_t(count) * column.bytes);
+    std::vector<std::byte> bytes(size_t(count) * column.bytes);
     column.file->read(size_t(first) * column.bytes, bytes.data(), bytes.size());
+    return bytes;
   };
 
-  load(label_);
+  std::vector<std::byte> bytes = load(label_);
   for (int64_t i = 0; i < count; ++i) {
     const int label = int(bytes[size_t(i)]);
     check(label <= 1, label_.file->path().string(), ": sample ", first + i, ": label ", label, ", expected 0 or 1");
     batch.labels[size_t(i)] = float(label);
   }
-  load(numerical_);
+  bytes = load(numerical_);
   const uint16_t* halves = reinterpret_cast<const uint16_t*>(bytes.data());
-  bool finite = true;
-  for (size_t i = 0; i < batch.numerical.size(); ++i) {
-    batch.numerical[i] = half_to_float(halves[i]);
-    finite &= (halves[i] & 0x7c00) != 0x7c00;
-  }
-  for (size_t i = 0; !finite && i < batch.numerical.size(); ++i)
-    check(std::isfinite(batch.numerical[i]), numerical_.file->path().string(), ": sample ",
-          first + int64_t(i) / numerical_features_, ", numerical feature ", int64_t(i) % numerical_features_, ": ",
-          batch.numerical[i], ", expected a finite number");
-  for (size_t t = 0; t < tables_.size(); ++t) {
-    const Column& table = tables_[t];
-    load(table);
-    int64_t* ids = batch.ids.data() + int64_t(t) * count;
+  parallel_for(int64_t(batch.numerical.size()), kNumbersPerPiece, [&](int64_t begin, int64_t end) {
+    bool finite = true;
+    for (int64_t i = begin; i < end; ++i) {
+      batch.numerical[size_t(i)] = half_to_float(halves[i]);
+      finite &= (halves[i] & 0x7c00) != 0x7c00;
+    }
+    for (int64_t i = begin; !finite && i < end; ++i)
+      check(std::isfinite(batch.numerical[size_t(i)]), numerical_.file->path().string(), ": sample ",
+            first + i / numerical_features_, ", numerical feature ", i % numerical_features_, ": ",
+            batch.numerical[size_t(i)], ", expected a finite number");
+  });
+  parallel_for(int64_t(tables_.size()), 1, [&](int64_t t, int64_t) {
+    const Column& table = tables_[size_t(t)];
+    const std::vector<std::byte> column = load(table);
+    int64_t* ids = batch.ids.data() + t * count;
     const auto convert = table.bytes == 1 ? widen<int8_t> : table.bytes == 2 ? widen<int16_t> : widen<int32_t>;
-    convert(bytes.data(), count, table.cardinality, first, table.file->path(), ids);
-  }
+    convert(column.data(), count, table.cardinality, first, table.file->path(), ids);
+  });
 }
 
 Dataset Dataset::open(const fs::path& directory) {
