@@ -13,6 +13,7 @@
 #include "data/yaml.h"
 #include "dlrm/nearest.h"
 #include "kernels/codecs/codecs.h"
+#include "kernels/device.h"
 #include "kernels/error.h"
 #include "kernels/optimizer.h"
 
@@ -71,8 +72,11 @@ const std::vector<Key>& keys() {
       {KEY(model.dim), between(1, kMaxWidth), "width of an embedding row"},
       {KEY(model.bottom), between(1, kMaxWidth), "layer widths of the bottom MLP; the last is model.dim"},
       {KEY(model.top), between(1, kMaxWidth), "layer widths of the top MLP; the last is 1"},
-      {KEY(model.precision), one_of({"fp32", "tf32", "bf16"}), "arithmetic of the MLPs and the interaction"},
+      {KEY(model.precision), one_of({kPrecisionNames.begin(), kPrecisionNames.end()}),
+       "arithmetic of the MLPs and the interaction"},
       {KEY(embedding.codec), one_of(codec_names()), "how rows are compressed; every codec gives the same bits"},
+      {KEY(embedding.lookup_rounding), one_of({"nearest", "truncate"}),
+       "bf16 of rows for a bf16 model; truncate reads less of a compressed row"},
       {KEY(embedding.dtype), one_of({"fp32"}), "numbers that rows are made of"},
       {KEY(embedding.optimizer.name), one_of({kOptimizerNames.begin(), kOptimizerNames.end()}),
        "optimizer of the tables"},

@@ -33,6 +33,7 @@ struct ModelSection {
 
 struct EmbeddingSection {
   std::string codec = "pfor";
+  std::string lookup_rounding = "nearest";
   std::string dtype = "fp32";
   OptimizerConfig optimizer;
   bool operator==(const EmbeddingSection&) const = default;

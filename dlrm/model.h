@@ -19,6 +19,7 @@ struct ModelConfig {
   std::vector<int64_t> bottom, top;  // layer widths; bottom ends in dim, top in 1
   OptimizerRule dense_optimizer, table_optimizer;
   Precision precision = Precision::fp32;
+  Rounding lookup_rounding = Rounding::nearest;
   int64_t max_batch = 0;  // samples
   int64_t max_ids = 0;    // of one batch, over all tables; 0: one per table and sample
 };
@@ -43,12 +44,22 @@ class Model {
   /// tables as EmbeddingStore::initialize.
   void initialize(Queue& queue, uint64_t seed);
 
-  /// Copies a batch to the device, for step().
-  void load(Queue& queue, const Batch& batch);
-  /// One step of training on the loaded batch. Queued.
-  void step(Queue& queue, const StepState& state);
-  /// Both. Returns the loss when the step has run.
+  // Training. A step is submitted and runs while the host makes ready the next; its batch is copied and its ids sorted
+  // while the step before computes. kInFlight steps may be submitted and not collected.
+  static constexpr int64_t kInFlight = 2;
+  void submit(Queue& queue, const Batch& batch, const StepState& state);
+  int64_t in_flight() const { return submitted_ - collected_; }
+  /// Waits for the oldest submitted step and returns its loss. Throws Error where it failed.
+  float collect(Queue& queue);
+  /// Both, for one step.
   float train_step(Queue& queue, const Batch& batch, const StepState& state);
+  /// The rows that the last submitted step touches, ascending, and their values now, in host memory.
+  struct TouchedRows {
+    std::vector<std::pair<int64_t, int64_t>> rows;  // (table, row)
+    std::vector<float> values;                      // [rows.size(), dim]
+  };
+  TouchedRows touched_rows(Queue& queue);
+
   /// logits [batch.size], host memory.
   void predict(Queue& queue, const Batch& batch, float* logits);
 
@@ -60,38 +71,62 @@ class Model {
 
  private:
   struct Layer {
-    int64_t in = 0, out = 0;
-    int64_t weight = 0, bias = 0, stride = 0;  // in the flat buffers
-    Buffer outputs, output_gradients;          // [max_batch, out]; none for the last bottom layer
+    int64_t in = 0, out = 0;           // in: with padding
+    int64_t weight = 0, bias = 0;      // in the flat buffers
+    Buffer outputs, output_gradients;  // [max_batch, out]
+  };
+  /// A batch on its way through the device.
+  struct Input {
+    HostBuffer host;
+    Buffer device;                       // the same layout
+    std::unique_ptr<DistinctRows> rows;  // found by the input queue
+    std::unique_ptr<Event> ready;        // the batch is on the device
+    std::unique_ptr<Event> done;         // the step no longer needs it
+    Bags bags;
+    HostBuffer loss;
+    std::unique_ptr<Recording> recording;  // of a step
+  };
+  /// Offsets in an Input, in bytes.
+  struct InputLayout {
+    size_t state, numerical, labels, ids, offsets, bytes;
   };
 
   std::vector<Layer> make_layers(const std::string& name, int64_t in, const std::vector<int64_t>& widths);
-  Linear linear(const Layer& layer, const Buffer& flat) const;
-  void forward(Queue& queue);
-  void backward(Queue& queue);
-  Matrix bottom_output(size_t layer, bool gradient) const;
-  Matrix top_output(size_t layer, bool gradient) const;
-  Matrix numerical() const { return {numerical_.as<float>(), batch_, config_.numerical, config_.numerical}; }
-  Matrix vectors(const Buffer& buffer) const;
-  Matrix interactions(const Buffer& buffer, int64_t cols) const;
+  Input make_input();
+  /// Copies a batch to the device on the input queue, which `queue` then waits for.
+  Input& stage(Queue& queue, const Batch& batch, const StepState* state);
+  Linear linear(const Layer& layer) const;
+  Linear gradients(const Layer& layer) const;
+  void queue_step(Queue& queue, const Input& input);
+  Interaction look_up_for_training(Queue& queue, const Input& input);
+  void forward(Queue& queue, const Input& input, const Interaction& vectors);
+  void backward(Queue& queue, const Input& input, const Interaction& vectors);
+  Matrix numerical(const Input& input) const;
+  Matrix output(const Layer& layer, bool gradient) const;
+  Matrix matrix(const Buffer& buffer, int64_t cols, int64_t stride) const;
+  Interaction pooled() const;
   BagVectors bag_vectors(const Buffer& buffer) const;
+  DType dtype() const { return activation_dtype(config_.precision); }
 
   Device& device_;
   ModelConfig config_;
   EmbeddingStore store_;
-  int64_t vectors_ = 0;        // 1 + tables
-  int64_t top_in_ = 0;         // dim + pairs
-  int64_t top_in_padded_ = 0;  // to a multiple of 8, as NVIDIA's models; the padding is fed zeros
-  int64_t flat_floats_ = 0;    // of all MLP arrays
+  std::unique_ptr<Queue> input_queue_;
+  InputLayout layout_;
+  Input inputs_[kInFlight];
+  int64_t staged_ = 0, submitted_ = 0, collected_ = 0;
+  int64_t vectors_ = 0;                               // 1 + tables
+  int64_t numerical_padded_ = 0, top_in_padded_ = 0;  // to multiples of 8; the padding is fed zeros
+  int64_t flat_floats_ = 0;                           // of all MLP arrays
   std::vector<Parameter> parameters_;
   std::vector<Layer> bottom_, top_;
   Buffer weights_, gradients_, sums_;            // [flat_floats]
-  Buffer vectors_buffer_, vector_gradients_;     // [max_batch, vectors * dim]
+  Buffer rounded_weights_;                       // [flat_floats] in bf16, where that is what products read
+  Buffer rows_;                                  // [max_batch * tables, dim] looked up: per bag or distinct ones
+  Buffer row_gradients_;                         // the same shape, per bag
   Buffer interactions_, interaction_gradients_;  // [max_batch, top_in_padded]
-  Buffer numerical_, labels_, ids_, offsets_;    // the batch in device memory
-  Buffer loss_, state_;
-  int64_t batch_ = 0;  // samples of the batch in device memory
-  Bags bags_;
+  Buffer loss_;
+  int64_t batch_ = 0;  // samples of the step being queued
 };
 
 }  // namespace dlrm

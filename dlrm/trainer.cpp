@@ -1,6 +1,7 @@
 #include "dlrm/trainer.h"
 
 #include <cmath>
+#include <deque>
 #include <iostream>
 
 #include "data/files.h"
@@ -38,25 +39,29 @@ class Trainer {
     Progress progress(output_ / "metrics.jsonl", first_step_, steps_, config_.train.log_every);
     progress.note(headline());
     ReadAhead batches(data_.train(), config_.data.batch, first_step_, steps_);
-    int64_t step = first_step_;
+    int64_t submitted = first_step_;
+    collected_ = first_step_;
     bool reached = false;
     while (!reached && stop_signal() == 0) {
       const Batch* batch = batches.next();
       if (!batch) break;
-      const StepState state = step_state(config_, step);
-      result_.last_loss = model_.train_step(*queue_, *batch, state);
-      check_finite(step);
-      ++step;
-      progress.step(step, batch->size, result_.last_loss, learning_rate_factor(config_.train.schedule, step - 1));
+      model_.submit(*queue_, *batch, step_state(config_, submitted++));
+      samples_in_flight_.push_back(batch->size);
+      const bool evaluation_due = due(submitted, config_.train.evaluate_every),
+                 checkpoint_due = due(submitted, config_.train.checkpoint_every);
+      const bool pause = evaluation_due || checkpoint_due;
+      collect_steps(progress, pause ? 0 : Model::kInFlight - 1);
+      if (!pause) continue;
       progress.pause([&] {
-        if (due(step, config_.train.evaluate_every)) reached = evaluate_now(step, progress);
-        if (due(step, config_.train.checkpoint_every)) save(step);
+        if (evaluation_due) reached = evaluate_now(submitted, progress);
+        if (checkpoint_due) save(submitted);
       });
     }
-    result_.signal = step < steps_ && !reached ? stop_signal() : 0;
-    result_.steps = step;
-    save(step);
-    if (result_.signal == 0 && evaluated_step_ != step) evaluate_now(step, progress);
+    collect_steps(progress, 0);
+    result_.signal = submitted < steps_ && !reached ? stop_signal() : 0;
+    result_.steps = submitted;
+    save(submitted);
+    if (result_.signal == 0 && evaluated_step_ != submitted) evaluate_now(submitted, progress);
     if (result_.signal != 0) result_.evaluation.reset();
     result_.samples = progress.samples();
     result_.samples_per_second = progress.samples_per_second();
@@ -65,6 +70,17 @@ class Trainer {
 
  private:
   bool due(int64_t step, int64_t every) const { return every > 0 && step % every == 0 && step < steps_; }
+
+  /// Waits until no more than `most` steps are in flight.
+  void collect_steps(Progress& progress, int64_t most) {
+    while (model_.in_flight() > most) {
+      result_.last_loss = model_.collect(*queue_);
+      check_finite(collected_);
+      const double factor = learning_rate_factor(config_.train.schedule, collected_);
+      progress.step(++collected_, samples_in_flight_.front(), result_.last_loss, factor);
+      samples_in_flight_.pop_front();
+    }
+  }
 
   /// Initial weights, or those of a checkpoint, and the run's directory.
   void start() {
@@ -135,15 +151,15 @@ class Trainer {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Queue> queue_;
   Model model_;
-  int64_t steps_, first_step_ = 0, evaluated_step_ = -1;
-  fs::path saved_;  // the newest checkpoint
+  int64_t steps_, first_step_ = 0, collected_ = 0, evaluated_step_ = -1;
+  std::deque<int64_t> samples_in_flight_;  // of each step
+  fs::path saved_;                         // the newest checkpoint
   TrainResult result_;
 };
 
 }  // namespace
 
 ModelConfig model_config(const Config& config, const Dataset& data) {
-  check(config.model.precision != "bf16", "model.precision: bf16 is not built yet, expected fp32 or, on a GPU, tf32");
   ModelConfig model;
   model.numerical = data.numerical_features();
   for (const auto& table : data.tables())
@@ -153,7 +169,10 @@ ModelConfig model_config(const Config& config, const Dataset& data) {
   model.top = config.model.top;
   model.dense_optimizer = rule_of(config.train.optimizer);
   model.table_optimizer = rule_of(config.embedding.optimizer);
-  model.precision = config.model.precision == "tf32" ? Precision::tf32 : Precision::fp32;
+  model.precision = precision_by_name(config.model.precision);
+  check(config.embedding.lookup_rounding == "nearest" || model.precision == Precision::bf16,
+        "embedding.lookup_rounding: truncate is for model.precision bf16, found ", config.model.precision);
+  model.lookup_rounding = config.embedding.lookup_rounding == "truncate" ? Rounding::truncate : Rounding::nearest;
   model.max_batch = config.data.batch;
   return model;
 }

@@ -33,6 +33,16 @@ void check_room(Device& device, const StoreConfig& config, const std::vector<siz
 
 }  // namespace
 
+DistinctRows::DistinctRows(Device& device, int64_t max_ids)
+    : rows_(device, size_t(max_ids) * sizeof(int64_t)),
+      starts_(device, size_t(max_ids + 1) * sizeof(int64_t)),
+      positions_(device, size_t(max_ids) * sizeof(int32_t)),
+      inverse_(device, size_t(max_ids) * sizeof(int32_t)),
+      count_(device, sizeof(int64_t)),
+      scratch_(device, device.unique_scratch_bytes(max_ids)),
+      view_{rows_.as<int64_t>(), starts_.as<int64_t>(), positions_.as<int32_t>(), inverse_.as<int32_t>(),
+            count_.as<int64_t>()} {}
+
 EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(device), config_(std::move(config)) {
   check(config_.dim >= 1 && config_.dim <= kMostDim, "embedding dim: expected 1 .. ", kMostDim, ", found ",
         config_.dim);
@@ -66,16 +76,11 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
   check(max_ids < INT32_MAX, "a batch of ", max_ids, " ids: expected fewer than 2^31");
   piece_rows_ = std::max<int64_t>(1, kPieceBytes / (dim * int64_t(sizeof(float))));
   staging_ = Buffer(device, size_t(piece_rows_ * dim) * sizeof(float));
-  unique_rows_ = Buffer(device, size_t(max_ids) * sizeof(int64_t));
-  unique_starts_ = Buffer(device, size_t(max_ids + 1) * sizeof(int64_t));
-  unique_positions_ = Buffer(device, size_t(max_ids) * sizeof(int32_t));
-  unique_count_ = Buffer(device, sizeof(int64_t));
-  scratch_ = Buffer(device, device.sparse_scratch_bytes(max_ids, dim));
-  unique_ = {unique_rows_.as<int64_t>(), unique_starts_.as<int64_t>(), unique_positions_.as<int32_t>(),
-             unique_count_.as<int64_t>()};
+  update_scratch_ = Buffer(device, device.update_scratch_bytes(max_ids, dim));
 
   const int64_t most_stored = std::max(max_ids, piece_rows_);
-  const size_t entries = size_t(rows + most_stored);
+  most_overflow_rows_ = rows + (kLag + 1) * most_stored;
+  const size_t entries = size_t(most_overflow_rows_);
   overflow_rows_ = device.reserve(entries * size_t(dim) * sizeof(float));
   overflow_free_ = device.reserve(entries * sizeof(uint32_t));
   overflow_counters_ = Buffer(device, sizeof(OverflowView::Counters));
@@ -84,6 +89,10 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
   overflow_.rows = reinterpret_cast<float*>(overflow_rows_->data());
   overflow_.free_list = reinterpret_cast<uint32_t*>(overflow_free_->data());
   overflow_.returned_list = overflow_returned_.as<uint32_t>();
+  for (Snapshot& snapshot : snapshots_) {
+    snapshot.counters = HostBuffer(device, sizeof(OverflowView::Counters));
+    snapshot.arrived = device.make_event();
+  }
 }
 
 int64_t EmbeddingStore::state_floats() const {
@@ -103,12 +112,34 @@ int64_t EmbeddingStore::overflow_rows(Queue& queue) {
   return now.fresh - now.free;
 }
 
-void EmbeddingStore::reserve_overflow(Queue& queue, int64_t rows) {
-  const int64_t capacity = counters(queue).fresh + rows;
-  check(capacity < UINT32_MAX, "overflow pool: ", capacity, " entries, expected fewer than 2^32");
+void EmbeddingStore::grow_overflow(int64_t rows) {
+  const int64_t needed = known_fresh_ + (stored_ - known_stored_) + rows;
+  stored_ += rows;
+  if (needed <= overflow_.capacity) return;
+  // An eighth more, so that it changes seldom: recorded steps depend on it.
+  const int64_t capacity = std::max(needed, std::min(needed + needed / 8, most_overflow_rows_));
+  check(needed < UINT32_MAX, "overflow pool: ", needed, " entries, expected fewer than 2^32");
   overflow_rows_->grow(size_t(capacity * config_.dim) * sizeof(float));
   overflow_free_->grow(size_t(capacity) * sizeof(uint32_t));
-  overflow_.capacity = std::max(overflow_.capacity, capacity);
+  overflow_.capacity = capacity;
+}
+
+void EmbeddingStore::reserve_overflow(Queue& queue, int64_t rows) {
+  known_fresh_ = counters(queue).fresh;
+  known_stored_ = stored_;
+  grow_overflow(rows);
+}
+
+void EmbeddingStore::begin_update(const Bags& bags) {
+  const Snapshot& snapshot = snapshots_[updates_ % kLag];
+  snapshot.arrived->wait();
+  if (snapshot.stored > known_stored_) {
+    known_fresh_ = snapshot.counters.as<OverflowView::Counters>()->fresh;
+    known_stored_ = snapshot.stored;
+  }
+  int64_t most = 0;
+  for (const TableView& view : views_) most += std::min(view.rows, bags.offsets ? bags.nnz : bags.batch);
+  grow_overflow(std::min(most, bags.nnz));
 }
 
 template <class Body>
@@ -141,26 +172,48 @@ const TableView& EmbeddingStore::table_with_rows(int64_t table, int64_t first, i
   return view;
 }
 
-void EmbeddingStore::lookup(Queue& queue, const Bags& bags, BagVectors out) {
+void EmbeddingStore::lookup(Queue& queue, const Bags& bags, BagVectors out, Rounding rounding) {
   check_bags(bags);
-  device_.lookup(queue, view(), bags, out);
+  device_.lookup(queue, view(), bags, out, rounding);
 }
 
-void EmbeddingStore::update(Queue& queue, const Bags& bags, BagVectors gradients, const StepState* state) {
+void EmbeddingStore::find_distinct(Queue& queue, const Bags& bags, const DistinctRows& distinct) {
   check_bags(bags);
-  check(bags.nnz <= std::max<int64_t>(config_.max_ids, 1), "update: a batch of ", bags.nnz, " ids, expected at most ",
+  check(bags.nnz <= std::max<int64_t>(config_.max_ids, 1), "a batch of ", bags.nnz, " ids, expected at most ",
         config_.max_ids);
-  reserve_overflow(queue, bags.nnz);
-  device_.unique(queue, view(), bags, unique_, scratch_.data());
-  device_.update(queue, view(), bags, unique_, gradients, config_.optimizer, state, scratch_.data());
+  device_.unique(queue, view(), bags, distinct.view(), distinct.scratch());
 }
 
-std::vector<std::pair<int64_t, int64_t>> EmbeddingStore::last_updated(Queue& queue) {
+void EmbeddingStore::lookup(Queue& queue, const Bags& bags, const DistinctRows& distinct, Matrix out,
+                            Rounding rounding) {
+  device_.lookup_unique(queue, view(), bags.nnz, distinct.view(), out, rounding);
+}
+
+void EmbeddingStore::update(Queue& queue, const Bags& bags, const DistinctRows& distinct, BagVectors gradients,
+                            const StepState* state) {
+  begin_update(bags);
+  queue_update(queue, bags, distinct, gradients, state);
+  end_update(queue);
+}
+
+void EmbeddingStore::queue_update(Queue& queue, const Bags& bags, const DistinctRows& distinct, BagVectors gradients,
+                                  const StepState* state) {
+  device_.update(queue, view(), bags, distinct.view(), gradients, config_.optimizer, state, update_scratch_.data());
+}
+
+void EmbeddingStore::end_update(Queue& queue) {
+  Snapshot& snapshot = snapshots_[updates_++ % kLag];
+  snapshot.stored = stored_;
+  device_.copy(queue, snapshot.counters.data(), overflow_.counters, sizeof(OverflowView::Counters));
+  queue.record(*snapshot.arrived);
+}
+
+std::vector<std::pair<int64_t, int64_t>> EmbeddingStore::list(Queue& queue, const DistinctRows& distinct) {
   int64_t count = 0;
-  device_.copy(queue, &count, unique_.count, sizeof count);
+  device_.copy(queue, &count, distinct.view().count, sizeof count);
   queue.synchronize();
   std::vector<int64_t> rows(static_cast<size_t>(count));
-  device_.copy(queue, rows.data(), unique_.rows, rows.size() * sizeof(int64_t));
+  device_.copy(queue, rows.data(), distinct.view().rows, rows.size() * sizeof(int64_t));
   queue.synchronize();
   std::vector<std::pair<int64_t, int64_t>> result;
   size_t t = 0;

@@ -29,6 +29,18 @@ struct EncodedRows {
   std::vector<float> state;          // [count, state_floats]
 };
 
+/// The distinct rows of one batch, in device memory.
+class DistinctRows {
+ public:
+  DistinctRows(Device& device, int64_t max_ids);
+  const UniqueRows& view() const { return view_; }
+  std::byte* scratch() const { return scratch_.data(); }
+
+ private:
+  Buffer rows_, starts_, positions_, inverse_, count_, scratch_;
+  UniqueRows view_;
+};
+
 class EmbeddingStore {
  public:
   /// Memory for all rows. Throws Error naming needed and available bytes and the largest tables where they do not fit.
@@ -44,12 +56,25 @@ class EmbeddingStore {
   void initialize(Queue& queue, uint64_t seed);
 
   /// The sum of the rows that each bag names.   out: one vector per bag, overwritten, device memory.
-  void lookup(Queue& queue, const Bags& bags, BagVectors out);
-  /// One optimizer step on the rows that the bags name.   gradients: one vector per bag, device memory.
-  void update(Queue& queue, const Bags& bags, BagVectors gradients, const StepState* state);
+  void lookup(Queue& queue, const Bags& bags, BagVectors out, Rounding rounding = Rounding::nearest);
+  /// The batch's distinct rows, for the operations below.
+  void find_distinct(Queue& queue, const Bags& bags, const DistinctRows& distinct);
+  /// Decodes each of them once.   out [>= bags.nnz, dim], device memory: row i is the i-th distinct row
+  void lookup(Queue& queue, const Bags& bags, const DistinctRows& distinct, Matrix out,
+              Rounding rounding = Rounding::nearest);
+  /// One optimizer step on them.   gradients: one vector per bag, device memory.
+  void update(Queue& queue, const Bags& bags, const DistinctRows& distinct, BagVectors gradients,
+              const StepState* state);
+  // The parts of update(), of which the middle one only queues operations. They depend on the arguments and on
+  // overflow_capacity().
+  void begin_update(const Bags& bags);
+  void queue_update(Queue& queue, const Bags& bags, const DistinctRows& distinct, BagVectors gradients,
+                    const StepState* state);
+  void end_update(Queue& queue);
+  int64_t overflow_capacity() const { return overflow_.capacity; }
 
-  /// Global rows that the last update() touched, ascending, as (table, row).
-  std::vector<std::pair<int64_t, int64_t>> last_updated(Queue& queue);
+  /// The distinct rows in host memory, ascending, as (table, row). Waits for the queue.
+  std::vector<std::pair<int64_t, int64_t>> list(Queue& queue, const DistinctRows& distinct);
 
   // Rows in host memory, `count` of them from row `first` of a table. These wait for the queue.
   void read_rows(Queue& queue, int64_t table, int64_t first, int64_t count, float* rows);
@@ -62,8 +87,9 @@ class EmbeddingStore {
   int64_t overflow_rows(Queue& queue);
 
  private:
-  /// Makes room for `rows` more overflow rows.
+  /// Makes room for an operation that stores `rows` rows. Waits for the queue.
   void reserve_overflow(Queue& queue, int64_t rows);
+  void grow_overflow(int64_t rows);
   StoreView view() const { return {views_, views_on_device_.as<TableView>(), overflow_, config_.dim}; }
   OverflowView::Counters counters(Queue& queue);
   /// Throws Error where the bags are not of this store's tables.
@@ -82,10 +108,23 @@ class EmbeddingStore {
   std::unique_ptr<GrowableMemory> overflow_rows_, overflow_free_;
   Buffer overflow_counters_, overflow_returned_;
   OverflowView overflow_;
-  int64_t piece_rows_ = 0;  // rows stored by one operation of in_pieces
-  Buffer staging_;          // [piece_rows, dim]
-  Buffer unique_rows_, unique_starts_, unique_positions_, unique_count_, scratch_;
-  UniqueRows unique_;
+  int64_t most_overflow_rows_ = 0;  // that can ever be in use
+  /// The counters as they were after some operation, and how many rows had been stored by then. Those of the last
+  /// updates are read when they have arrived, `kLag` updates later.
+  struct Snapshot {
+    HostBuffer counters;
+    std::unique_ptr<Event> arrived;
+    int64_t stored = 0;
+  };
+  static constexpr int64_t kLag = 2;
+  Snapshot snapshots_[kLag];
+  int64_t updates_ = 0;
+  int64_t stored_ = 0;        // rows stored by all operations so far, at most
+  int64_t known_fresh_ = 0;   // entries ever used, when ...
+  int64_t known_stored_ = 0;  // ... so many rows had been stored
+  int64_t piece_rows_ = 0;    // rows stored by one operation of in_pieces
+  Buffer staging_;            // [piece_rows, dim]
+  Buffer update_scratch_;
 };
 
 /// Values of one encoded row.   overflow_row [dim]: its values if the slot is an overflow slot.   row [dim]

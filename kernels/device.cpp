@@ -17,6 +17,12 @@ int gpu_index(std::string_view name) {
 
 }  // namespace
 
+Precision precision_by_name(std::string_view name) {
+  for (size_t i = 0; i < kPrecisionNames.size(); ++i)
+    if (kPrecisionNames[i] == name) return Precision(i);
+  fail("precision '", name, "' is not known to this program");
+}
+
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
   for (int gpu = 0;; ++gpu) {

@@ -27,6 +27,19 @@ DLRM_HD float float_of(uint32_t bits) {
 #endif
 }
 
+/// The upper half of the nearest number that has no lower half, ties to even. NaN becomes 0x7fff, as GPUs make it.
+DLRM_HD uint16_t nearest_upper_half(float value) {
+#ifdef __CUDA_ARCH__
+  uint16_t half;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half) : "f"(value));
+  return half;
+#else
+  const uint32_t bits = bits_of(value);
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+#endif
+}
+
 /// Of a word that is not 0.
 DLRM_HD int lowest_set_bit(uint32_t word) {
 #ifdef __CUDA_ARCH__

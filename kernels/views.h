@@ -4,22 +4,44 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/bf16.h"
 #include "kernels/codecs/codecs.h"
 
 namespace dlrm {
 
-/// Row-major fp32 [rows, cols]; row r begins at data + r * stride.
+/// Row-major [rows, cols]; row r begins r * stride elements after data.
 struct Matrix {
-  float* data = nullptr;
+  void* data = nullptr;
   int64_t rows = 0, cols = 0, stride = 0;
+  DType dtype = DType::fp32;
 
-  DLRM_HD float* row(int64_t r) const { return data + r * stride; }
+  template <class T = float>
+  DLRM_HD T* row(int64_t r) const {
+    return static_cast<T*>(data) + r * stride;
+  }
 };
 
 /// One fully connected layer, or its gradients. PyTorch's orientation: y = x weight^T + bias.
 struct Linear {
-  Matrix weight;  // [out, in]
-  float* bias = nullptr;
+  Matrix weight;         // [out, in]
+  void* bias = nullptr;  // [out], of the weight's dtype
+};
+
+/// The vectors v_0 .. v_n-1 of each sample that interact. v_0 is a row of `first`. The others are consecutive in the
+/// sample's row of `rest`; or, where there is an index, v_i is row index[(i - 1) * batch + sample] of `rest`.
+struct Interaction {
+  int64_t vectors = 0;  // with v_0
+  Matrix first;         // [batch, dim]
+  Matrix rest;          // [batch, (vectors - 1) * dim], or with an index [any, dim]
+  const int32_t* index = nullptr;
+
+  DLRM_HD int64_t batch() const { return first.rows; }
+  DLRM_HD int64_t dim() const { return first.cols; }
+  template <class T>
+  DLRM_HD const T* vector(int64_t sample, int64_t i) const {
+    if (i == 0) return first.row<T>(sample);
+    return index ? rest.row<T>(index[(i - 1) * first.rows + sample]) : rest.row<T>(sample) + (i - 1) * first.cols;
+  }
 };
 
 /// The ids of one batch, for all tables. Bag (t, b) belongs to table t and sample b.
@@ -30,11 +52,16 @@ struct Bags {
   int64_t tables = 0, batch = 0, nnz = 0;
 };
 
-/// One dim-sized vector per bag: bag (t, b)'s is at data + b * sample_stride + t * dim.
+/// One dim-sized vector per bag: bag (t, b)'s begins b * sample_stride + t * dim elements after data.
 struct BagVectors {
-  float* data = nullptr;
+  void* data = nullptr;
   int64_t sample_stride = 0;
+  DType dtype = DType::fp32;
 };
+
+/// How a lookup makes bf16 of a row. `truncate` takes the upper halves of the elements, so that nothing else of a slot
+/// need be read (Kalamkar et al., SC'20, section III); the update always uses all bits.
+enum class Rounding : int32_t { nearest, truncate };
 
 /// One table. Row r is the record at records + r * record_bytes: its slot, then element-wise optimizer state.
 struct TableView {
@@ -78,6 +105,7 @@ struct UniqueRows {
   int64_t* rows = nullptr;       // global rows
   int64_t* starts = nullptr;     // row i occurs at positions[starts[i] .. starts[i + 1])
   int32_t* positions = nullptr;  // indices into Bags::ids, ascending within a row
+  int32_t* inverse = nullptr;    // [nnz] the i of the row at each position
   int64_t* count = nullptr;      // [1]
 };
 

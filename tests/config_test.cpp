@@ -93,7 +93,7 @@ TEST(ConfigTest, HelpExplainsAKey) {
 
 TEST(ConfigTest, UnknownKeyNamesTheLineAndTheNearest) {
   EXPECT_EQ(error_of("data:\n  path: x\nembedding:\n  codek: raw\n"),
-            "run.yaml:4: unknown key 'embedding.codek', expected one of codec, dtype, optimizer."
+            "run.yaml:4: unknown key 'embedding.codek', expected one of codec, lookup_rounding, dtype, optimizer."
             " Did you mean 'embedding.codec'?");
 }
 TEST(ConfigTest, UnknownSectionNamesTheNearest) {
@@ -107,7 +107,8 @@ TEST(ConfigTest, AKeyInTheWrongSectionNamesTheRightOne) {
 }
 TEST(ConfigTest, UnknownKeyOfAnOverrideIsAnError) {
   EXPECT_EQ(error_of("", {"embedding.codek=raw"}),
-            "--set embedding.codek=raw: unknown key 'embedding.codek', expected one of codec, dtype, optimizer."
+            "--set embedding.codek=raw: unknown key 'embedding.codek', expected one of codec, lookup_rounding, dtype, "
+            "optimizer."
             " Did you mean 'embedding.codec'?");
 }
 TEST(ConfigTest, AKeyBelowAValueIsAnError) {

@@ -77,16 +77,26 @@ class SparseTest : public DeviceTest {
   std::vector<float> lookup(EmbeddingStore& store, const HostBags& host, int64_t stride) {
     const DeviceBags bags = upload_bags(host);
     const Buffer out = upload(std::vector<float>(size_t(host.batch * stride), kNan));
-    store.lookup(queue(), bags.bags, {out.as<float>(), stride});
+    store.lookup(queue(), bags.bags, {out.data(), stride});
     return download<float>(out);
   }
+  std::vector<Bf16> lookup_bf16(EmbeddingStore& store, const HostBags& host, int64_t stride, Rounding rounding) {
+    const DeviceBags bags = upload_bags(host);
+    const Buffer out = upload(std::vector<Bf16>(size_t(host.batch * stride), to_bf16(kNan)));
+    store.lookup(queue(), bags.bags, {out.data(), stride, DType::bf16}, rounding);
+    return download<Bf16>(out);
+  }
 
-  void update(EmbeddingStore& store, const HostBags& host, const std::vector<float>& gradients, int64_t stride,
-              float lr) {
+  /// Returns the rows it touched.
+  std::vector<std::pair<int64_t, int64_t>> update(EmbeddingStore& store, const HostBags& host,
+                                                  const std::vector<float>& gradients, int64_t stride, float lr) {
     const DeviceBags bags = upload_bags(host);
     const Buffer device_gradients = upload(gradients), state = upload(std::vector<StepState>{{0, 0.0f, lr}});
-    store.update(queue(), bags.bags, {device_gradients.as<float>(), stride}, state.as<StepState>());
+    const DistinctRows distinct(device(), bags.bags.nnz);
+    store.find_distinct(queue(), bags.bags, distinct);
+    store.update(queue(), bags.bags, distinct, {device_gradients.data(), stride}, state.as<StepState>());
     queue().synchronize();
+    return store.list(queue(), distinct);
   }
 };
 
@@ -126,6 +136,88 @@ TEST_P(LookupTest, BagsAreSums) {
           for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i)
             sum += tables[size_t(bag / batch)][size_t(bags.ids[size_t(i)] * dim_ + j)];
           ASSERT_NEAR(found[size_t(bag % batch * stride + bag / batch * dim_ + j)], sum, 1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(LookupTest, Bf16IsTheRoundedSum) {
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    const int64_t stride = int64_t(rows_.size()) * dim_ + 8;
+    for (bool multi_hot : {false, true}) {
+      for (int64_t batch : {0, 1, 31, 33, 1000}) {
+        const HostBags bags = random_bags(rows_, batch, multi_hot, 2);
+        const std::vector<float> sums = lookup(store, bags, stride);
+        const std::vector<Bf16> found = lookup_bf16(store, bags, stride, Rounding::nearest);
+        for (size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(found[i].bits, to_bf16(sums[i]).bits) << i;
+      }
+    }
+  }
+}
+
+TEST_P(LookupTest, TruncatedBf16IsTheUpperHalfOfEachElement) {
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    const int64_t stride = int64_t(rows_.size()) * dim_;
+    const HostBags bags = random_bags(rows_, 1000, false, 2);
+    const std::vector<float> rows = lookup(store, bags, stride);
+    const std::vector<Bf16> found = lookup_bf16(store, bags, stride, Rounding::truncate);
+    for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(found[i].bits, bits_of(rows[i]) >> 16) << i;
+  }
+}
+
+TEST_P(LookupTest, TruncatedBagsAreSumsOfTruncatedRows) {
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    const auto tables = all_rows(store);
+    const int64_t stride = int64_t(rows_.size()) * dim_;
+    const HostBags bags = random_bags(rows_, 33, true, 2);
+    const std::vector<Bf16> found = lookup_bf16(store, bags, stride, Rounding::truncate);
+    for (int64_t bag = 0; bag < bags.tables * bags.batch; ++bag) {
+      for (int64_t j = 0; j < dim_; ++j) {
+        float sum = 0;
+        for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i)
+          sum += truncated(tables[size_t(bag / bags.batch)][size_t(bags.ids[size_t(i)] * dim_ + j)]);
+        ASSERT_EQ(found[size_t(bag % bags.batch * stride + bag / bags.batch * dim_ + j)].bits, to_bf16(sum).bits);
+      }
+    }
+  }
+}
+
+TEST_P(LookupTest, DistinctRowsByInverseIndexAreTheRowsOfEachPosition) {
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    EmbeddingStore store = make_store();
+    const auto tables = all_rows(store);
+    for (int64_t batch : {0, 1, 31, 33, 1000}) {
+      const HostBags bags = random_bags(rows_, batch, false, 4);
+      const DeviceBags on_device = upload_bags(bags);
+      const int64_t nnz = on_device.bags.nnz;
+      const DistinctRows distinct(device(), nnz);
+      store.find_distinct(queue(), on_device.bags, distinct);
+      std::vector<int32_t> inverse(static_cast<size_t>(nnz));
+      device().copy(queue(), inverse.data(), distinct.view().inverse, inverse.size() * sizeof(int32_t));
+      const Buffer rows = upload(std::vector<float>(size_t(nnz * dim), kNan)),
+                   rows_bf16 = upload(std::vector<Bf16>(size_t(nnz * dim), to_bf16(kNan))),
+                   rows_cut = upload(std::vector<Bf16>(size_t(nnz * dim), to_bf16(kNan)));
+      store.lookup(queue(), on_device.bags, distinct, {rows.data(), nnz, dim, dim});
+      store.lookup(queue(), on_device.bags, distinct, {rows_bf16.data(), nnz, dim, dim, DType::bf16});
+      store.lookup(queue(), on_device.bags, distinct, {rows_cut.data(), nnz, dim, dim, DType::bf16},
+                   Rounding::truncate);
+      const std::vector<float> found = download<float>(rows);
+      const std::vector<Bf16> found_bf16 = download<Bf16>(rows_bf16), found_cut = download<Bf16>(rows_cut);
+      for (int64_t i = 0; i < nnz; ++i) {
+        for (int64_t j = 0; j < dim; ++j) {
+          const float expected = tables[size_t(i / batch)][size_t(bags.ids[size_t(i)] * dim + j)];
+          const size_t at = size_t(inverse[size_t(i)] * dim + j);
+          ASSERT_EQ(bits_of(found[at]), bits_of(expected)) << i;
+          ASSERT_EQ(found_bf16[at].bits, to_bf16(expected).bits) << i;
+          ASSERT_EQ(found_cut[at].bits, bits_of(expected) >> 16) << i;
         }
       }
     }
@@ -180,8 +272,7 @@ TEST_P(UniqueTest, TouchedRowsAreListedOnceInOrder) {
         for (int64_t bag = 0; bag < bags.tables * batch; ++bag)
           for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i)
             ++expected[{bag / batch, bags.ids[size_t(i)]}];
-        update(store, bags, std::vector<float>(size_t(batch * 4 * dim_)), 4 * dim_, 1.0f);
-        const auto found = store.last_updated(queue());
+        const auto found = update(store, bags, std::vector<float>(size_t(batch * 4 * dim_)), 4 * dim_, 1.0f);
         ASSERT_EQ(found.size(), expected.size());
         size_t i = 0;
         for (const auto& [row, count] : expected) EXPECT_EQ(found[i++], row);
@@ -222,14 +313,14 @@ void naive_update(std::vector<std::vector<double>>& tables, std::vector<std::vec
 }
 
 // A batch of 1000 names the row of the one-row table 1000 times and those of the three-row table hundreds of times, so
-// that gradients are summed in many pieces.
+// that gradients are summed in many pieces; one of 4097 makes more than 64 pieces, which are summed in pieces.
 TEST_P(UpdateTest, EqualsTheNaiveLoopInDouble) {
   for (int64_t dim : kDims) {
     dim_ = dim;
     const int64_t stride = 4 * dim_ + 4;
     for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
       for (bool multi_hot : {false, true}) {
-        for (int64_t batch : {0, 1, 31, 33, 64, 65, 129, 1000}) {
+        for (int64_t batch : {0, 1, 31, 33, 64, 65, 129, 1000, 4097}) {
           EmbeddingStore store = make_store(OptimizerKind(kind));
           std::vector<std::vector<double>> tables, sums;
           for (const auto& table : all_rows(store)) {
@@ -253,15 +344,40 @@ TEST_P(UpdateTest, EqualsTheNaiveLoopInDouble) {
   }
 }
 
+TEST_P(UpdateTest, Bf16GradientsGiveTheBitsOfTheSameGradientsInFp32) {
+  for (int64_t dim : kDims) {
+    dim_ = dim;
+    const int64_t stride = 4 * dim_ + 8;
+    for (bool multi_hot : {false, true}) {
+      const HostBags bags = random_bags(rows_, 1000, multi_hot, 8);
+      std::vector<Bf16> gradients(size_t(1000 * stride));
+      std::vector<float> in_fp32;
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        gradients[i] = to_bf16(float(word_at(9, int64_t(i)) % 1000) - 500);
+        in_fp32.push_back(to_float(gradients[i]));
+      }
+      EmbeddingStore expected = make_store(), found = make_store();
+      update(expected, bags, in_fp32, stride, 1e-3f);
+      const DeviceBags on_device = upload_bags(bags);
+      const Buffer device_gradients = upload(gradients), state = upload(std::vector<StepState>{{0, 0.0f, 1e-3f}});
+      const DistinctRows distinct(device(), on_device.bags.nnz);
+      found.find_distinct(queue(), on_device.bags, distinct);
+      found.update(queue(), on_device.bags, distinct, {device_gradients.data(), stride, DType::bf16},
+                   state.as<StepState>());
+      const auto a = all_rows(expected), b = all_rows(found);
+      for (size_t t = 0; t < rows_.size(); ++t) EXPECT_TRUE(same_bits(a[t], b[t])) << t;
+    }
+  }
+}
+
 TEST_P(UpdateTest, OtherRowsKeepTheirBits) {
   for (int64_t dim : kDims) {
     dim_ = dim;
     EmbeddingStore store = make_store(OptimizerKind::adagrad);
     const auto before = all_rows(store);
     const HostBags bags = random_bags(rows_, 33, false, 6);
-    update(store, bags, normal_row(33 * 4 * dim_, 1), 4 * dim_, 0.1f);
+    const auto touched = update(store, bags, normal_row(33 * 4 * dim_, 1), 4 * dim_, 0.1f);
     const auto after = all_rows(store);
-    const auto touched = store.last_updated(queue());
     for (int64_t row = 0; row < rows_[3]; ++row) {
       const bool is_touched = std::find(touched.begin(), touched.end(), std::pair(int64_t(3), row)) != touched.end();
       EXPECT_EQ(std::memcmp(&before[3][size_t(row * dim_)], &after[3][size_t(row * dim_)], size_t(dim_) * 4) == 0,

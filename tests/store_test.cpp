@@ -27,7 +27,9 @@ class StoreTest : public DeviceTest {
     const Buffer device_ids = upload(ids), device_gradients = upload(gradients);
     const Buffer state = upload(std::vector<StepState>{{0, 0.0f, lr}});
     Bags bags{device_ids.as<int64_t>(), nullptr, 1, int64_t(ids.size()), int64_t(ids.size())};
-    store.update(queue(), bags, {device_gradients.as<float>(), store.config().dim}, state.as<StepState>());
+    const DistinctRows distinct(device(), bags.nnz);
+    store.find_distinct(queue(), bags, distinct);
+    store.update(queue(), bags, distinct, {device_gradients.as<float>(), store.config().dim}, state.as<StepState>());
     queue().synchronize();
   }
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/files.h"
+#include "data/read_ahead.h"
 #include "dlrm/checkpoint.h"
 #include "dlrm/verify.h"
 #include "kernels/cpu/cpu_device.h"
@@ -135,6 +136,7 @@ TEST_P(VerifyTest, EveryCodecTrainsLikeRawWithEveryOptimizer) {
       c.embedding.optimizer = {std::string(optimizer), 0.05, 1e-8};
       c.train.optimizer.name = optimizer == "sgd" ? "sgd" : "adagrad";
       c.embedding.codec = codec_name(codec);
+      c.model.precision = optimizer == "sgd" ? "bf16" : "fp32";
       const Verification result = run(device(), c, 200);
       EXPECT_FALSE(result.difference) << optimizer << ", " << c.embedding.codec << ": " << result.difference->what;
       EXPECT_EQ(result.steps, 200);
@@ -142,6 +144,56 @@ TEST_P(VerifyTest, EveryCodecTrainsLikeRawWithEveryOptimizer) {
       EXPECT_TRUE(result.auc);
     }
   }
+}
+
+// A logit is the end of about 16 roundings of relative size u: each of the 5 layers and the interaction rounds its
+// factors and its result, and sums round less than their terms. The loss moves at most as far as the logits, which are
+// about 1, and training carries the difference along without growing it much over so few steps.
+TEST_P(TrainerTest, LossesAreThoseOfTheCpuInFp32UpToRounding) {
+  const auto cpu = make_device("cpu");
+  const TempDir dir;
+  Config c = config(dir, 400);
+  const Dataset data = Dataset::open(c.data.path);
+  for (const auto& [precision, unit] :
+       {std::pair("fp32", 0x1p-24), std::pair("tf32", 0x1p-11), std::pair("bf16", 0x1p-8)}) {
+    if (!device().supports(precision_by_name(precision))) continue;
+    c.model.precision = "fp32";
+    Model expected(*cpu, model_config(c, data));
+    c.model.precision = precision;
+    Model found(device(), model_config(c, data));
+    const auto cpu_queue = cpu->make_queue();
+    expected.initialize(*cpu_queue, 1);
+    found.initialize(queue(), 1);
+    ReadAhead batches(data.train(), c.data.batch, 0, 25);
+    for (int64_t step = 0; const Batch* batch = batches.next(); ++step) {
+      const StepState state{step, 0.02f, 0.02f};
+      const float a = expected.train_step(*cpu_queue, *batch, state), b = found.train_step(queue(), *batch, state);
+      ASSERT_NEAR(a, b, 16 * unit) << precision << ", step " << step;
+    }
+  }
+}
+
+TEST_P(TrainerTest, TwoRunsHaveTheSameBitsInEveryPrecision) {
+  for (const std::string precision : {"fp32", "tf32", "bf16"}) {
+    if (!device().supports(precision_by_name(precision))) continue;
+    std::string bytes[2];
+    for (std::string& b : bytes) {
+      const TempDir dir;
+      Config c = config(dir);
+      c.model.precision = precision;
+      b = final_bytes(c);
+    }
+    EXPECT_EQ(bytes[0], bytes[1]) << precision;
+  }
+}
+
+TEST_P(TrainerTest, TruncatedLookupsAreForBf16) {
+  const TempDir dir;
+  Config c = config(dir);
+  c.embedding.lookup_rounding = "truncate";
+  EXPECT_ERROR(train(c), "embedding.lookup_rounding", "bf16", "found fp32");
+  c.model.precision = "bf16";
+  EXPECT_EQ(train(c).steps, 13);
 }
 
 DLRM_ON_ALL_DEVICES(TrainerTest);

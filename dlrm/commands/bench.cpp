@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "data/generate.h"
 #include "dlrm/commands/commands.h"
 #include "dlrm/model.h"
 #include "dlrm/table_text.h"
@@ -13,15 +14,11 @@
 namespace dlrm {
 namespace {
 
-// Rows of the MLPerf DLRM v1 tables (Criteo Terabyte, capped at 40 M rows).
-constexpr int64_t kCriteoRows[26] = {39884406, 39043,    17289,    7420,     20263,  3,     7120, 1543, 63,
-                                     38532951, 2953546,  403346,   10,       2208,   11938, 155,  4,    976,
-                                     14,       39979771, 25641295, 39664984, 585935, 12972, 108,  36};
 constexpr int kBatches = 4;  // that take turns
 
 struct Options {
-  std::string what, device = "auto", precision = "fp32", optimizer = "sgd", json;
-  int64_t batch = 65536, dim = 128, max_rows = 10000000, steps = 20;
+  std::string what, device = "auto", precision = "fp32", optimizer = "sgd", rounding = "nearest", json;
+  int64_t batch = 65536, dim = 128, max_rows = 10000000, host_gib = 8, steps = 20;
   double power = 1.05;
   std::vector<int64_t> bottom = {512, 256, 128}, top = {1024, 1024, 512, 256, 1};
 };
@@ -36,10 +33,9 @@ int64_t draw_id(int64_t rows, double power, double u) {
   return rows > 1000 ? int64_t(uint64_t(rank) * 2654435761u % uint64_t(rows)) : rank;
 }
 
+/// The tables of Criteo Terabyte, capped.
 std::vector<int64_t> table_rows(const Options& options) {
-  std::vector<int64_t> rows;
-  for (int64_t count : kCriteoRows) rows.push_back(std::min(count, options.max_rows));
-  return rows;
+  return Generator("criteo-tb", 1.0, options.max_rows, 1, 1).cardinalities();
 }
 
 Batch make_batch(const Options& options, uint64_t number) {
@@ -77,117 +73,306 @@ double copy_rate(Device& device, Queue& queue) {
   return 2.0 * kBytes / time_of(queue, 10, [&](int64_t) { device.copy(queue, to.data(), from.data(), kBytes); });
 }
 
+/// One line of the table.
 struct Row {
-  std::string codec;
-  double seconds, items;
-  double bytes;  // that must be moved; 0: not counted
+  std::string name;
+  double seconds = 0;
+  double items = 0;       // of the operation, 0: not counted
+  double bytes = 0;       // that must be moved, 0: not counted
+  double flop = 0;        // 0: not counted
+  std::string reference;  // the row whose time this one's is divided by
 };
 
-/// One codec's time for the operation.
-Row measure(const Options& options, Device& device, Queue& queue, CodecId codec, const std::vector<Batch>& batches) {
-  ModelConfig config;
-  config.numerical = 13;
-  for (int64_t rows : table_rows(options)) config.tables.push_back({"table", rows, codec});
-  config.dim = options.dim;
-  config.max_batch = options.batch;
-  config.table_optimizer = {optimizer_by_name(options.optimizer), 1e-8f};
-  config.precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32;
-  const double ids = double(batches[0].ids.size()), slot = double(slot_bytes(codec, options.dim));
-  const double row_bytes = double(options.dim) * sizeof(float);
+class Bench {
+ public:
+  explicit Bench(const Options& options)
+      : options_(options),
+        device_(make_device(options.device)),
+        queue_(device_->make_queue()),
+        precision_(precision_by_name(options.precision)),
+        dtype_(activation_dtype(precision_)),
+        rounding_(options.rounding == "truncate" ? Rounding::truncate : Rounding::nearest) {}
 
-  if (options.what == "step") {
-    config.bottom = options.bottom;
-    config.top = options.top;
-    Model model(device, config);
-    model.initialize(queue, 1);
-    model.load(queue, batches[0]);
-    const StepState state{0, 0.01f, 0.01f};
-    return {codec_name(codec), time_of(queue, options.steps, [&](int64_t) { model.step(queue, state); }),
-            double(options.batch), 0};
+  void run() {
+    copy_ = copy_rate(*device_, *queue_);
+    if (options_.what == "gemm") gemm();
+    if (options_.what == "host-rows") host_rows();
+    if (options_.what == "step") step();
+    if (options_.what == "lookup" || options_.what == "update") sparse();
+    print();
   }
-  EmbeddingStore store(device, {config.tables, config.dim, config.table_optimizer, int64_t(batches[0].ids.size())});
-  store.initialize(queue, 1);
-  const Buffer vectors(device, size_t(ids * row_bytes));
-  const BagVectors bag_vectors{vectors.as<float>(), int64_t(config.tables.size()) * options.dim};
-  std::vector<Buffer> device_ids;
-  std::vector<Bags> bags;
-  for (const Batch& batch : batches) {
-    const Buffer& buffer = device_ids.emplace_back(device, batch.ids.size() * sizeof(int64_t));
-    device.copy(queue, buffer.data(), batch.ids.data(), buffer.bytes());
-    bags.push_back(
-        {buffer.as<int64_t>(), nullptr, int64_t(config.tables.size()), batch.size, int64_t(batch.ids.size())});
-  }
-  if (options.what == "lookup")
-    return {
-        codec_name(codec),
-        time_of(queue, options.steps, [&](int64_t i) { store.lookup(queue, bags[size_t(i % kBatches)], bag_vectors); }),
-        ids, ids * (slot + row_bytes)};
-  Buffer state(device, sizeof(StepState));
-  const StepState step{0, 0.0f, 1e-4f};
-  device.copy(queue, state.data(), &step, sizeof step);
-  store.lookup(queue, bags[0], bag_vectors);  // some gradients
-  return {
-      codec_name(codec),
-      time_of(queue, options.steps,
-              [&](int64_t i) { store.update(queue, bags[size_t(i % kBatches)], bag_vectors, state.as<StepState>()); }),
-      ids, 0};
-}
 
-void run(const Options& options) {
-  const auto device = make_device(options.device);
-  const auto queue = device->make_queue();
-  std::vector<Batch> batches;
-  for (uint64_t i = 0; i < kBatches; ++i) batches.push_back(make_batch(options, i));
-  const double copy = copy_rate(*device, *queue);
-  nlohmann::ordered_json json = {{"operation", options.what}, {"device", device->name()},
-                                 {"batch", options.batch},    {"dim", options.dim},
-                                 {"power", options.power},    {"copy_bytes_per_second", copy}};
-  std::vector<std::vector<std::string>> lines;
-  double raw_seconds = 0;
-  for (CodecId codec : kCodecs) {
-    const Row row = measure(options, *device, *queue, codec, batches);
-    if (codec == CodecId::raw) raw_seconds = row.seconds;
-    const double rate = row.bytes / row.seconds;
-    lines.push_back({row.codec, fixed(row.seconds * 1e3, 3), fixed(row.items / row.seconds / 1e6, 2),
-                     row.bytes > 0 ? fixed(rate / 1e9, 0) : "", row.bytes > 0 ? fixed(100 * rate / copy, 1) : "",
-                     fixed(row.seconds / raw_seconds, 3)});
-    json["rows"].push_back({{"codec", row.codec},
-                            {"seconds", row.seconds},
-                            {"items_per_second", row.items / row.seconds},
-                            {"bytes_per_second", rate},
-                            {"time_over_raw", row.seconds / raw_seconds}});
+ private:
+  template <class F>
+  double time(F&& call) {
+    return time_of(*queue_, options_.steps, call);
   }
-  std::cout << "bench " << options.what << " on " << device->name() << ": batch " << options.batch << ", dim "
-            << options.dim << ", tables of at most " << with_commas(options.max_rows) << " rows, ids by power law "
-            << options.power << "; copy " << fixed(copy / 1e9, 0) << " GB/s\n";
-  const std::string items = options.what == "step" ? "M samples/s" : "M rows/s";
-  std::cout << table_text({"codec", "ms", items, "GB/s", "% of copy", "time / raw"}, lines);
-  if (options.json.empty()) return;
-  std::ofstream file(options.json);
-  file << json.dump(2) << "\n" << std::flush;
-  check(bool(file), options.json, ": cannot be written");
-}
+
+  void add(Row row) { rows_.push_back(std::move(row)); }
+
+  ModelConfig model_config(CodecId codec) const {
+    ModelConfig config;
+    config.numerical = 13;
+    for (int64_t rows : table_rows(options_))
+      config.tables.push_back({text("table_", config.tables.size()), rows, codec});
+    config.dim = options_.dim;
+    config.bottom = options_.bottom;
+    config.top = options_.top;
+    config.table_optimizer = {optimizer_by_name(options_.optimizer), 1e-8f};
+    config.precision = precision_;
+    config.lookup_rounding = rounding_;
+    config.max_batch = options_.batch;
+    return config;
+  }
+
+  std::vector<Batch> batches() const {
+    std::vector<Batch> batches;
+    for (uint64_t i = 0; i < kBatches; ++i) batches.push_back(make_batch(options_, i));
+    return batches;
+  }
+
+  /// The pipeline that trains: batches from host memory, losses read one step late.
+  void step() {
+    const std::vector<Batch> host = batches();
+    for (CodecId codec : kCodecs) {
+      try {
+        const auto start = std::chrono::steady_clock::now();
+        Model model(*device_, model_config(codec));
+        model.initialize(*queue_, 1);
+        queue_->synchronize();
+        const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
+        const double seconds = time([&](int64_t i) {
+          model.submit(*queue_, host[size_t(i % kBatches)], {i, 0.01f, 0.01f});
+          while (model.in_flight() == Model::kInFlight) model.collect(*queue_);
+        });
+        add({codec_name(codec), seconds, double(options_.batch), 0, 0, "raw"});
+        notes_.push_back(text(codec_name(codec), ": ready to train after ", fixed(ready.count(), 1), " s"));
+        while (model.in_flight() > 0) model.collect(*queue_);
+      } catch (const Error& error) {  // the other codec may fit
+        notes_.push_back(text(codec_name(codec), ": ", error.what()));
+      }
+    }
+    check(!rows_.empty(), notes_.back());
+  }
+
+  void sparse() {
+    const std::vector<Batch> host = batches();
+    const int64_t nnz = int64_t(host[0].ids.size()), tables = nnz / options_.batch, dim = options_.dim;
+    std::vector<Buffer> ids;
+    std::vector<Bags> bags;
+    std::vector<DistinctRows> distinct;
+    for (const Batch& batch : host) {
+      const Buffer& buffer = ids.emplace_back(*device_, batch.ids.size() * sizeof(int64_t));
+      device_->copy(*queue_, buffer.data(), batch.ids.data(), buffer.bytes());
+      bags.push_back({buffer.as<int64_t>(), nullptr, tables, options_.batch, nnz});
+      distinct.emplace_back(*device_, nnz);
+    }
+    const Buffer vectors(*device_, size_t(nnz * dim) * size_of(dtype_));
+    const BagVectors bag_vectors{vectors.data(), tables * dim, dtype_};
+    const Matrix row_matrix{vectors.data(), nnz, dim, dim, dtype_};
+    Buffer state(*device_, sizeof(StepState));
+    const StepState step{0, 0.0f, 1e-4f};
+    device_->copy(*queue_, state.data(), &step, sizeof step);
+    for (CodecId codec : kCodecs) {
+      const ModelConfig config = model_config(codec);
+      EmbeddingStore store(*device_, {config.tables, dim, config.table_optimizer, nnz});
+      store.initialize(*queue_, 1);
+      double rows = 0;  // distinct ones of a batch
+      for (size_t i = 0; i < kBatches; ++i) {
+        store.find_distinct(*queue_, bags[i], distinct[i]);
+        rows += double(store.list(*queue_, distinct[i]).size()) / kBatches;
+      }
+      const double slot = double(slot_bytes(codec, dim)), out = double(dim) * double(size_of(dtype_));
+      if (codec == CodecId::raw) {
+        const double seconds = time([&](int64_t i) {
+          store.find_distinct(*queue_, bags[size_t(i % kBatches)], distinct[size_t(i % kBatches)]);
+        });
+        add({"find distinct rows", seconds, double(nnz), 0, 0, ""});
+      }
+      const auto name = [&](const std::string& what, CodecId id) { return text(what, ", ", codec_name(id)); };
+      if (options_.what == "lookup") {
+        const double each =
+            time([&](int64_t i) { store.lookup(*queue_, bags[size_t(i % kBatches)], bag_vectors, rounding_); });
+        add({name("every id", codec), each, double(nnz), double(nnz) * (slot + out), 0,
+             name("every id", CodecId::raw)});
+        const double once = time([&](int64_t i) {
+          store.lookup(*queue_, bags[size_t(i % kBatches)], distinct[size_t(i % kBatches)], row_matrix, rounding_);
+        });
+        add({name("distinct rows", codec), once, rows, rows * (slot + out), 0, name("distinct rows", CodecId::raw)});
+        continue;
+      }
+      store.lookup(*queue_, bags[0], bag_vectors);  // some gradients
+      const double seconds = time([&](int64_t i) {
+        store.update(*queue_, bags[size_t(i % kBatches)], distinct[size_t(i % kBatches)], bag_vectors,
+                     state.as<StepState>());
+      });
+      add({name("update", codec), seconds, rows, rows * 2 * slot + double(nnz) * out, 0, name("update", CodecId::raw)});
+    }
+  }
+
+  /// Every product of the MLPs, forward and backward.
+  void gemm() {
+    const int64_t vectors = int64_t(table_rows(options_).size()) + 1;
+    int64_t in = 13;
+    for (const int64_t out : options_.bottom) in = add_layer("bottom", in, out, in != 13);
+    in = options_.dim + vectors * (vectors - 1) / 2;
+    for (const int64_t out : options_.top) in = add_layer("top", in, out, true);
+    Row total{"all layers"};
+    for (const Row& row : rows_) {
+      total.seconds += row.seconds;
+      total.flop += row.flop;
+    }
+    add(total);
+  }
+
+  int64_t add_layer(const std::string& mlp, int64_t in, int64_t out, bool with_dx) {
+    const int64_t batch = options_.batch, in_padded = (in + 7) / 8 * 8;
+    const bool logits = out == 1;
+    const DType y_dtype = logits ? DType::fp32 : dtype_;
+    const auto make = [&](int64_t elements, DType dtype) {
+      return Buffer(*device_, size_t(elements) * size_of(dtype));
+    };
+    const Buffer x = make(batch * in_padded, dtype_), dx = make(batch * in_padded, dtype_),
+                 y = make(batch * out, y_dtype), dy = make(batch * out, y_dtype), w = make(out * in_padded, dtype_),
+                 b = make(out, dtype_), dw = make(out * in_padded, DType::fp32), db = make(out, DType::fp32);
+    const Matrix x_m{x.data(), batch, in_padded, in_padded, dtype_},
+        dx_m{dx.data(), batch, in_padded, in_padded, dtype_}, y_m{y.data(), batch, out, out, y_dtype},
+        dy_m{dy.data(), batch, out, out, y_dtype};
+    const Linear layer{{w.data(), out, in_padded, in_padded, dtype_}, b.data()},
+        grad{{dw.data(), out, in_padded, in_padded}, db.data()};
+    const double flop = 2.0 * double(batch) * double(in) * double(out);
+    const std::string name = text(mlp, " ", in, " to ", out);
+    add({name + " forward", time([&](int64_t) { device_->linear(*queue_, x_m, layer, !logits, y_m, precision_); }), 0,
+         0, flop, ""});
+    add({name + " backward", time([&](int64_t) {
+           device_->linear_backward(*queue_, x_m, layer, !logits, y_m, dy_m, grad, with_dx ? dx_m : Matrix{},
+                                    precision_);
+         }),
+         0, 0, with_dx ? 2 * flop : flop, ""});
+    return out;
+  }
+
+  /// Rows of host memory, looked up by the device in place.
+  void host_rows() {
+    const int64_t nnz = options_.batch, dim = options_.dim;
+    const Buffer out(*device_, size_t(nnz * dim) * size_of(dtype_)), ids(*device_, size_t(nnz) * sizeof(int64_t));
+    for (CodecId codec : kCodecs) {
+      TableView view{0, 0};
+      view.codec = codec;
+      view.record_bytes = view.slot_bytes = slot_bytes(codec, dim);
+      view.rows = (options_.host_gib << 30) / int64_t(view.slot_bytes);
+      const HostBuffer records(*device_, size_t(view.rows) * view.slot_bytes);
+      view.records = records.data();
+      const std::vector<TableView> views{view};
+      const int64_t entries = view.rows / 500 + 1000;
+      const Buffer views_on_device(*device_, sizeof view), counters(*device_, sizeof(OverflowView::Counters)),
+          pool(*device_, size_t(entries * dim) * sizeof(float)),
+          lists(*device_, size_t(2 * entries) * sizeof(uint32_t));
+      device_->copy(*queue_, views_on_device.data(), &view, sizeof view);
+      const StoreView store{views,
+                            views_on_device.as<TableView>(),
+                            {counters.as<OverflowView::Counters>(), pool.as<float>(), lists.as<uint32_t>(),
+                             lists.as<uint32_t>() + entries, entries},
+                            dim};
+      device_->fill_uniform(*queue_, store, 0, 0, view.rows, 1.0f, 1);
+      std::vector<int64_t> rows(static_cast<size_t>(nnz));
+      for (size_t i = 0; i < rows.size(); ++i) rows[i] = int64_t(philox(1, i, 4).word[0]) % view.rows;
+      for (const bool sorted : {false, true}) {
+        if (sorted) std::sort(rows.begin(), rows.end());
+        device_->copy(*queue_, ids.data(), rows.data(), ids.bytes());
+        const double seconds = time([&](int64_t) {
+          device_->lookup(*queue_, store, {ids.as<int64_t>(), nullptr, 1, nnz, nnz}, {out.data(), dim, dtype_},
+                          rounding_);
+        });
+        const std::string what = sorted ? "sorted ids, " : "random ids, ";
+        add({what + codec_name(codec), seconds, double(nnz), double(nnz) * double(view.slot_bytes), 0, what + "raw"});
+      }
+    }
+  }
+
+  void print() const {
+    nlohmann::ordered_json json = {{"operation", options_.what},      {"device", device_->name()},
+                                   {"batch", options_.batch},         {"dim", options_.dim},
+                                   {"precision", options_.precision}, {"power", options_.power},
+                                   {"copy_bytes_per_second", copy_}};
+    const std::string items = options_.what == "step" ? "M samples/s" : "M rows/s";
+    std::vector<std::vector<std::string>> lines;
+    for (const Row& row : rows_) {
+      double reference = 0;
+      for (const Row& other : rows_)
+        if (other.name == row.reference) reference = other.seconds;
+      const auto rate = [&](double amount, double unit, int digits) {
+        return amount > 0 ? fixed(amount / row.seconds / unit, digits) : "";
+      };
+      lines.push_back({row.name, fixed(row.seconds * 1e3, 3), rate(row.items, 1e6, 2), rate(row.bytes, 1e9, 0),
+                       row.bytes > 0 ? fixed(100 * row.bytes / row.seconds / copy_, 1) : "", rate(row.flop, 1e12, 1),
+                       reference > 0 ? fixed(row.seconds / reference, 3) : ""});
+      nlohmann::ordered_json entry = {{"name", row.name}, {"seconds", row.seconds}};
+      if (row.items > 0) entry["items_per_second"] = row.items / row.seconds;
+      if (row.bytes > 0) entry["bytes_per_second"] = row.bytes / row.seconds;
+      if (row.flop > 0) entry["flop_per_second"] = row.flop / row.seconds;
+      if (reference > 0) entry["time_over_raw"] = row.seconds / reference;
+      json["rows"].push_back(entry);
+    }
+    std::cout << "bench " << options_.what << " on " << device_->name() << ": batch " << options_.batch << ", dim "
+              << options_.dim << ", " << options_.precision;
+    if (options_.what == "host-rows") {
+      std::cout << ", " << options_.host_gib << " GiB of rows in host memory";
+    } else if (options_.what != "gemm") {
+      std::cout << ", tables of at most " << with_commas(options_.max_rows) << " rows, ids by power law "
+                << options_.power;
+    }
+    std::cout << "; copy " << fixed(copy_ / 1e9, 0) << " GB/s\n"
+              << table_text({"", "ms", items, "GB/s", "% of copy", "TFLOP/s", "time / raw"}, lines);
+    for (const std::string& note : notes_) std::cout << note << "\n";
+    if (options_.json.empty()) return;
+    std::ofstream file(options_.json);
+    file << json.dump(2) << "\n" << std::flush;
+    check(bool(file), options_.json, ": cannot be written");
+  }
+
+  const Options& options_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Queue> queue_;
+  Precision precision_;
+  DType dtype_;
+  Rounding rounding_;
+  double copy_ = 0;  // bytes per second
+  std::vector<Row> rows_;
+  std::vector<std::string> notes_;
+};
 
 }  // namespace
 
 void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("bench", "Time lookup, update or a whole training step, every codec beside raw");
-  command->add_option("operation", options->what, "lookup, update or step")
+      app.add_subcommand("bench", "Time the operations of a training step, every codec beside raw in the same run");
+  command
+      ->add_option("operation", options->what,
+                   "lookup, update, step, gemm (the products of the MLPs) or host-rows (rows of host memory, looked up "
+                   "in place)")
       ->required()
-      ->check(CLI::IsMember({"lookup", "update", "step"}));
+      ->check(CLI::IsMember({"lookup", "update", "step", "gemm", "host-rows"}));
   command->add_option("--batch", options->batch, "Samples")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--dim", options->dim, "Elements of a row")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--max-rows", options->max_rows, "Cap of the 26 Criteo Terabyte tables")
+  command
+      ->add_option("--max-rows", options->max_rows,
+                   "Most rows of a table; the tables are those of Criteo Terabyte, without it 882.8 M rows")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--power", options->power, "Exponent of the ids' power law; 0: uniform")->capture_default_str();
   command->add_option("--bottom", options->bottom, "Layer widths of the bottom MLP; the last is --dim")
       ->capture_default_str();
   command->add_option("--top", options->top, "Layer widths of the top MLP; the last is 1")->capture_default_str();
-  command->add_option("--precision", options->precision, "fp32, or on a GPU tf32")
-      ->check(CLI::IsMember({"fp32", "tf32"}))
+  command->add_option("--precision", options->precision, "fp32, bf16, or on a GPU tf32")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--rounding", options->rounding, "of rows that are looked up as bf16")
+      ->check(CLI::IsMember({"nearest", "truncate"}))
+      ->capture_default_str();
+  command->add_option("--host-gib", options->host_gib, "Size of the table of host-rows")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "Of the tables")->capture_default_str();
   command->add_option("--steps", options->steps, "Timed repetitions")
@@ -195,7 +380,7 @@ void add_bench(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--device", options->device, "auto, cpu, cuda, cuda1, ...")->capture_default_str();
   command->add_option("--json", options->json, "Write the figures to this file");
-  command->callback([options] { run(*options); });
+  command->callback([options] { Bench(*options).run(); });
 }
 
 }  // namespace dlrm

@@ -9,12 +9,14 @@ class CpuDevice : public Device {
  public:
   CpuDevice();
   std::string name() const override { return "cpu"; }
-  bool supports(Precision precision) const override { return precision == Precision::fp32; }
+  bool supports(Precision precision) const override { return precision != Precision::tf32; }
   std::unique_ptr<Queue> make_queue() override;
   std::unique_ptr<Event> make_event() override;
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) noexcept override;
+  std::byte* allocate_host(size_t bytes) override { return allocate(bytes); }
+  void release_host(std::byte* data, size_t bytes) noexcept override { release(data, bytes); }
   size_t available_bytes() override;
   std::unique_ptr<GrowableMemory> reserve(size_t bytes) override;
   void copy(Queue&, void* to, const void* from, size_t bytes) override;
@@ -23,16 +25,20 @@ class CpuDevice : public Device {
   void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision precision) override;
   void linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
                        Precision precision) override;
-  void interact(Queue&, Matrix v, int64_t vectors, Matrix out) override;
-  void interact_backward(Queue&, Matrix v, int64_t vectors, Matrix dout, Matrix dv) override;
+  void interact(Queue&, const Interaction& v, Matrix out, Precision precision) override;
+  void interact_backward(Queue&, const Interaction& v, Matrix dout, Matrix dfirst, Matrix drest,
+                         Precision precision) override;
   void bce_with_logits(Queue&, const float* logits, const float* labels, int64_t batch, int64_t global_batch,
                        float* dlogits, float* loss) override;
   void dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count, OptimizerRule rule,
-                    const StepState* state) override;
+                    const StepState* state, Bf16* rounded) override;
 
-  size_t sparse_scratch_bytes(int64_t nnz, int64_t dim) override;
-  void lookup(Queue&, const StoreView& store, const Bags& bags, BagVectors out) override;
+  size_t unique_scratch_bytes(int64_t nnz) override;
+  size_t update_scratch_bytes(int64_t nnz, int64_t dim) override;
+  void lookup(Queue&, const StoreView& store, const Bags& bags, BagVectors out, Rounding rounding) override;
   void unique(Queue&, const StoreView& store, const Bags& bags, UniqueRows out, std::byte* scratch) override;
+  void lookup_unique(Queue&, const StoreView& store, int64_t nnz, const UniqueRows& unique, Matrix out,
+                     Rounding rounding) override;
   void update(Queue&, const StoreView& store, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
               OptimizerRule rule, const StepState* state, std::byte* scratch) override;
   void fill_uniform(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count, float bound,

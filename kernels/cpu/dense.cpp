@@ -2,8 +2,8 @@
 // that does not depend on the thread count, one gemm each, so that neither do the bits.
 #include <cblas.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
@@ -18,53 +18,101 @@ constexpr int64_t kInTile = 128;
 constexpr int64_t kSamples = 16;     // samples per piece of an interaction
 constexpr int64_t kElements = 4096;  // elements per piece of anything element-wise
 
+Matrix block_of(Matrix m, int64_t row, int64_t row_end, int64_t col, int64_t col_end) {
+  std::byte* data = static_cast<std::byte*>(m.data) + size_t(row * m.stride + col) * size_of(m.dtype);
+  return {data, row_end - row, col_end - col, m.stride, m.dtype};
+}
 Matrix rows_of(Matrix m, int64_t begin, int64_t end) {
-  return {m.row(begin), end - begin, m.cols, m.stride};
+  return block_of(m, begin, end, 0, m.cols);
 }
 Matrix columns_of(Matrix m, int64_t begin, int64_t end) {
-  return {m.data + begin, m.rows, end - begin, m.stride};
+  return block_of(m, 0, m.rows, begin, end);
 }
 
-/// c = op(a) op(b)
+/// A matrix in fp32: itself, or a copy.
+class Floats {
+ public:
+  explicit Floats(Matrix m) : matrix_(m) {
+    if (m.dtype == DType::fp32) return;
+    copy_.resize(size_t(m.rows * m.cols));
+    for (int64_t r = 0; r < m.rows; ++r)
+      std::transform(m.row<Bf16>(r), m.row<Bf16>(r) + m.cols, &copy_[size_t(r * m.cols)],
+                     [](Bf16 value) { return to_float(value); });
+    matrix_ = {copy_.data(), m.rows, m.cols, m.cols};
+  }
+  operator Matrix() const { return matrix_; }
+
+ private:
+  std::vector<float> copy_;
+  Matrix matrix_;
+};
+
+/// c = op(a) op(b), all fp32
 void gemm(CBLAS_TRANSPOSE ta, Matrix a, CBLAS_TRANSPOSE tb, Matrix b, Matrix c) {
   const int64_t k = ta == CblasNoTrans ? a.cols : a.rows;
-  cblas_sgemm(CblasRowMajor, ta, tb, int(c.rows), int(c.cols), int(k), 1.0f, a.data, int(a.stride), b.data,
-              int(b.stride), 0.0f, c.data, int(c.stride));
+  cblas_sgemm(CblasRowMajor, ta, tb, int(c.rows), int(c.cols), int(k), 1.0f, a.row(0), int(a.stride), b.row(0),
+              int(b.stride), 0.0f, c.row(0), int(c.stride));
+}
+
+/// Calls body with an fp32 matrix to fill: m itself, or one that is rounded into m.
+template <class F>
+void fill_as_floats(Matrix m, F body) {
+  if (m.dtype == DType::fp32) return body(m);
+  std::vector<float> values(size_t(m.rows * m.cols));
+  body(Matrix{values.data(), m.rows, m.cols, m.cols});
+  for (int64_t r = 0; r < m.rows; ++r)
+    std::transform(&values[size_t(r * m.cols)], &values[size_t(r * m.cols)] + m.cols, m.row<Bf16>(r), to_bf16);
 }
 
 /// Masks dy where y is shut; sums its columns into bias.
+template <class T>
 void mask_and_sum(Matrix y, bool relu, Matrix dy, float* bias) {
   parallel_for(dy.cols, kOutTile, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) bias[j] = 0;
     for (int64_t r = 0; r < dy.rows; ++r) {
-      float* gradient = dy.row(r);
-      const float* value = y.row(r);
+      T* gradient = dy.row<T>(r);
+      const T* value = y.row<T>(r);
       for (int64_t j = begin; j < end; ++j) {
-        if (relu) gradient[j] = value[j] <= 0 ? 0.0f : gradient[j];  // NaN is not shut
-        bias[j] += gradient[j];
+        if (relu) gradient[j] = to_float(value[j]) <= 0 ? T{} : gradient[j];  // NaN is not shut
+        bias[j] += to_float(gradient[j]);
       }
     }
   });
+}
+
+/// A sample's vectors in fp32.   to [vectors, dim]
+template <class T>
+void gather(const Interaction& v, int64_t sample, Matrix to) {
+  for (int64_t i = 0; i < v.vectors; ++i) {
+    const T* from = v.vector<T>(sample, i);
+    std::transform(from, from + to.cols, to.row(i), [](T value) { return to_float(value); });
+  }
 }
 
 }  // namespace
 
 void CpuDevice::linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision) {
+  const Floats weight(layer.weight), bias({layer.bias, 1, y.cols, y.cols, layer.weight.dtype});
+  const float* bias_values = Matrix(bias).row(0);
   parallel_for(x.rows, kRowTile, [&](int64_t begin, int64_t end) {
-    gemm(CblasNoTrans, rows_of(x, begin, end), CblasTrans, layer.weight, rows_of(y, begin, end));
-    for (int64_t r = begin; r < end; ++r) {
-      float* out = y.row(r);
-      for (int64_t j = 0; j < y.cols; ++j) {
-        const float sum = out[j] + layer.bias[j];
-        out[j] = relu && sum < 0 ? 0.0f : sum;  // NaN stays NaN
+    fill_as_floats(rows_of(y, begin, end), [&](Matrix part) {
+      gemm(CblasNoTrans, Floats(rows_of(x, begin, end)), CblasTrans, weight, part);
+      for (int64_t r = 0; r < part.rows; ++r) {
+        float* out = part.row(r);
+        for (int64_t j = 0; j < part.cols; ++j) {
+          const float sum = out[j] + bias_values[j];
+          out[j] = relu && sum < 0 ? 0.0f : sum;  // NaN stays NaN
+        }
       }
-    }
+    });
   });
 }
 
-void CpuDevice::linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
-                                Precision) {
-  mask_and_sum(y, relu, dy, grad.bias);
+void CpuDevice::linear_backward(Queue&, Matrix given_x, Linear layer, bool relu, Matrix y, Matrix given_dy, Linear grad,
+                                Matrix dx, Precision) {
+  with_dtype(y.dtype, [&]<class T>(T) { mask_and_sum<T>(y, relu, given_dy, static_cast<float*>(grad.bias)); });
+  const Floats x_floats(given_x), dy_floats(given_dy), weight(layer.weight);
+  const Matrix x = x_floats, dy = dy_floats;
   const int64_t out_tiles = (grad.weight.rows + kOutTile - 1) / kOutTile;
   const int64_t in_tiles = (grad.weight.cols + kInTile - 1) / kInTile;
   parallel_for(out_tiles * in_tiles, 1, [&](int64_t tile, int64_t) {
@@ -76,38 +124,53 @@ void CpuDevice::linear_backward(Queue&, Matrix x, Linear layer, bool relu, Matri
   });
   if (!dx.data) return;
   parallel_for(x.rows, kRowTile, [&](int64_t begin, int64_t end) {
-    gemm(CblasNoTrans, rows_of(dy, begin, end), CblasNoTrans, layer.weight, rows_of(dx, begin, end));
+    fill_as_floats(rows_of(dx, begin, end),
+                   [&](Matrix part) { gemm(CblasNoTrans, rows_of(dy, begin, end), CblasNoTrans, weight, part); });
   });
 }
 
-void CpuDevice::interact(Queue&, Matrix v, int64_t vectors, Matrix out) {
-  const int64_t dim = v.cols / vectors;
-  parallel_for(v.rows, kSamples, [&](int64_t begin, int64_t end) {
-    std::vector<float> products(size_t(vectors * vectors));
-    for (int64_t sample = begin; sample < end; ++sample) {
-      const Matrix x{v.row(sample), vectors, dim, dim};
-      gemm(CblasNoTrans, x, CblasTrans, x, {products.data(), vectors, vectors, vectors});
-      float* to = out.row(sample);
-      float* const row_end = to + out.cols;
-      to = std::copy_n(x.data, dim, to);
-      for (int64_t i = 1; i < vectors; ++i) to = std::copy_n(&products[size_t(i * vectors)], i, to);
-      std::fill(to, row_end, 0.0f);
-    }
+void CpuDevice::interact(Queue&, const Interaction& v, Matrix out, Precision) {
+  with_dtype(out.dtype, [&]<class T>(T) {
+    const int64_t vectors = v.vectors, dim = v.dim();
+    parallel_for(v.batch(), kSamples, [&](int64_t begin, int64_t end) {
+      std::vector<float> products(size_t(vectors * vectors)), values(size_t(vectors * dim));
+      const Matrix x{values.data(), vectors, dim, dim};
+      for (int64_t sample = begin; sample < end; ++sample) {
+        gather<T>(v, sample, x);
+        gemm(CblasNoTrans, x, CblasTrans, x, {products.data(), vectors, vectors, vectors});
+        T* to = out.row<T>(sample);
+        T* const row_end = to + out.cols;
+        to = std::transform(x.row(0), x.row(1), to, rounded<T>);
+        for (int64_t i = 1; i < vectors; ++i) {
+          const float* from = &products[size_t(i * vectors)];
+          to = std::transform(from, from + i, to, rounded<T>);
+        }
+        std::fill(to, row_end, T{});
+      }
+    });
   });
 }
 
-void CpuDevice::interact_backward(Queue&, Matrix v, int64_t vectors, Matrix dout, Matrix dv) {
-  const int64_t dim = v.cols / vectors;
-  parallel_for(v.rows, kSamples, [&](int64_t begin, int64_t end) {
-    std::vector<float> pairs(size_t(vectors * vectors), 0.0f);  // symmetric, zero diagonal
-    for (int64_t sample = begin; sample < end; ++sample) {
-      const float* from = dout.row(sample) + dim;
-      for (int64_t i = 1; i < vectors; ++i)
-        for (int64_t j = 0; j < i; ++j) pairs[size_t(i * vectors + j)] = pairs[size_t(j * vectors + i)] = *from++;
-      const Matrix x{v.row(sample), vectors, dim, dim}, dx{dv.row(sample), vectors, dim, dim};
-      gemm(CblasNoTrans, {pairs.data(), vectors, vectors, vectors}, CblasNoTrans, x, dx);
-      for (int64_t j = 0; j < dim; ++j) dx.data[j] += dout.row(sample)[j];
-    }
+void CpuDevice::interact_backward(Queue&, const Interaction& v, Matrix dout, Matrix dfirst, Matrix drest, Precision) {
+  with_dtype(dout.dtype, [&]<class T>(T) {
+    const int64_t vectors = v.vectors, dim = v.dim();
+    parallel_for(v.batch(), kSamples, [&](int64_t begin, int64_t end) {
+      std::vector<float> pairs(size_t(vectors * vectors), 0.0f);  // symmetric, zero diagonal
+      std::vector<float> values(size_t(vectors * dim)), gradients(size_t(vectors * dim));
+      const Matrix x{values.data(), vectors, dim, dim}, dx{gradients.data(), vectors, dim, dim};
+      for (int64_t sample = begin; sample < end; ++sample) {
+        gather<T>(v, sample, x);
+        const T* from = dout.row<T>(sample);
+        const T* pair = from + dim;
+        for (int64_t i = 1; i < vectors; ++i)
+          for (int64_t j = 0; j < i; ++j)
+            pairs[size_t(i * vectors + j)] = pairs[size_t(j * vectors + i)] = to_float(*pair++);
+        gemm(CblasNoTrans, {pairs.data(), vectors, vectors, vectors}, CblasNoTrans, x, dx);
+        for (int64_t j = 0; j < dim; ++j) gradients[size_t(j)] += to_float(from[j]);
+        std::transform(dx.row(0), dx.row(1), dfirst.row<T>(sample), rounded<T>);
+        std::transform(dx.row(1), dx.row(vectors), drest.row<T>(sample), rounded<T>);
+      }
+    });
   });
 }
 
@@ -130,7 +193,7 @@ void CpuDevice::bce_with_logits(Queue&, const float* logits, const float* labels
 }
 
 void CpuDevice::dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count,
-                             OptimizerRule rule, const StepState* state) {
+                             OptimizerRule rule, const StepState* state, Bf16* rounded) {
   check(rule.kind != OptimizerKind::rowwise_adagrad, "optimizer ", optimizer_name(rule.kind),
         " is for tables, expected sgd or adagrad for MLPs");
   const float lr = state->dense_lr, eps = rule.eps;
@@ -140,6 +203,7 @@ void CpuDevice::dense_update(Queue&, float* weights, const float* gradients, flo
     } else {
       for (int64_t i = begin; i < end; ++i) weights[i] = adagrad(weights[i], gradients[i], lr, eps, sums[i]);
     }
+    if (rounded) std::transform(weights + begin, weights + end, rounded + begin, to_bf16);
   });
 }
 

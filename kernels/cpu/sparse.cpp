@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
@@ -85,8 +86,9 @@ int64_t bag_of(const Bags& bags, int64_t position) {
   return std::upper_bound(bags.offsets, end, position) - bags.offsets - 1;
 }
 
-float* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag) {
-  return vectors.data + bag % bags.batch * vectors.sample_stride + bag / bags.batch * dim;
+template <class T>
+T* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag) {
+  return static_cast<T*>(vectors.data) + bag % bags.batch * vectors.sample_stride + bag / bags.batch * dim;
 }
 
 int64_t checked_id(const Bags& bags, const TableView& table, int64_t table_index, int64_t position) {
@@ -96,25 +98,38 @@ int64_t checked_id(const Bags& bags, const TableView& table, int64_t table_index
        " of the batch, expected 0 .. ", table.rows - 1);
 }
 
-template <class Codec>
+/// load_row() for a lookup.   values [dim], written in fp32 on the way unless out is fp32 itself
+template <class Codec, class T>
+void look_up_row(const StoreView& store, const TableView& table, int64_t row, Rounding rounding, float* values,
+                 T* out) {
+  float* to = values;
+  if constexpr (std::is_same_v<T, float>) to = out;
+  load_row<Codec>(store, table, row, to);
+  if (rounding == Rounding::truncate) std::transform(to, to + store.dim, to, truncated);
+  if constexpr (!std::is_same_v<T, float>) std::transform(to, to + store.dim, out, rounded<T>);
+}
+
+template <class Codec, class T>
 void lookup_table(const StoreView& store, const Bags& bags, int64_t table_index, int64_t begin, int64_t end,
-                  BagVectors out) {
+                  BagVectors out, Rounding rounding) {
   const TableView& table = store.tables[size_t(table_index)];
   const int64_t first_bag = table_index * bags.batch, last_position = bag_start(bags, first_bag + end);
-  std::vector<float> row(size_t(bags.offsets ? store.dim : 0));
+  std::vector<float> row(size_t(store.dim)), sum(size_t(store.dim));
   for (int64_t bag = first_bag + begin; bag < first_bag + end; ++bag) {
-    float* sum = vector_of(bags, out, store.dim, bag);
+    T* to = vector_of<T>(bags, out, store.dim, bag);
     if (!bags.offsets) {
       if (bag + kPrefetchRows < last_position) prefetch(table, bags.ids[bag + kPrefetchRows]);
-      load_row<Codec>(store, table, checked_id(bags, table, table_index, bag), sum);
+      look_up_row<Codec>(store, table, checked_id(bags, table, table_index, bag), rounding, row.data(), to);
       continue;
     }
-    std::fill_n(sum, store.dim, 0.0f);
+    std::fill(sum.begin(), sum.end(), 0.0f);
     for (int64_t position = bags.offsets[bag]; position < bags.offsets[bag + 1]; ++position) {
       if (position + kPrefetchRows < last_position) prefetch(table, bags.ids[position + kPrefetchRows]);
-      load_row<Codec>(store, table, checked_id(bags, table, table_index, position), row.data());
-      for (int64_t i = 0; i < store.dim; ++i) sum[i] += row[size_t(i)];
+      const int64_t id = checked_id(bags, table, table_index, position);
+      look_up_row<Codec>(store, table, id, rounding, nullptr, row.data());
+      for (size_t i = 0; i < row.size(); ++i) sum[i] += row[i];
     }
+    std::transform(sum.begin(), sum.end(), to, rounded<T>);
   }
 }
 
@@ -161,12 +176,29 @@ struct UpdateScratch {
         sums(reinterpret_cast<float*>(pieces + most_pieces(nnz))) {}
 };
 
+/// to = the sum of `count` vectors that follow each other, one after the other.
+void sum_vectors(const float* from, int64_t count, int64_t dim, float* to) {
+  std::copy_n(from, dim, to);
+  for (int64_t i = 1; i < count; ++i)
+    for (int64_t j = 0; j < dim; ++j) to[j] += from[i * dim + j];
+}
+
+/// The sum of the pieces of a row, `count` vectors: in pieces again where there are many.   scratch [dim]
+void sum_pieces(const float* from, int64_t count, int64_t dim, float* scratch, float* to) {
+  if (count <= kGradientPiece) return sum_vectors(from, count, dim, to);
+  for (int64_t i = 0; i < count; i += kGradientPiece) {
+    sum_vectors(from + i * dim, std::min(kGradientPiece, count - i), dim, i == 0 ? to : scratch);
+    for (int64_t j = 0; i > 0 && j < dim; ++j) to[j] += scratch[j];
+  }
+}
+
+template <class T>
 void sum_gradients(const Bags& bags, const UniqueRows& unique, BagVectors gradients, int64_t dim, Piece piece,
                    float* sum) {
   std::fill_n(sum, dim, 0.0f);
   for (int64_t i = piece.begin; i < piece.end; ++i) {
-    const float* gradient = vector_of(bags, gradients, dim, bag_of(bags, unique.positions[i]));
-    for (int64_t j = 0; j < dim; ++j) sum[j] += gradient[j];
+    const T* gradient = vector_of<T>(bags, gradients, dim, bag_of(bags, unique.positions[i]));
+    for (int64_t j = 0; j < dim; ++j) sum[j] += to_float(gradient[j]);
   }
 }
 
@@ -202,16 +234,21 @@ int64_t table_of(const StoreView& store, int64_t global_row) {
 
 }  // namespace
 
-size_t CpuDevice::sparse_scratch_bytes(int64_t nnz, int64_t dim) {
-  return std::max(size_t(nnz) * 2 * sizeof(Occurrence), UpdateScratch::bytes(nnz, dim));
+size_t CpuDevice::unique_scratch_bytes(int64_t nnz) {
+  return size_t(nnz) * 2 * sizeof(Occurrence);
+}
+size_t CpuDevice::update_scratch_bytes(int64_t nnz, int64_t dim) {
+  return UpdateScratch::bytes(nnz, dim);
 }
 
-void CpuDevice::lookup(Queue&, const StoreView& store, const Bags& bags, BagVectors out) {
+void CpuDevice::lookup(Queue&, const StoreView& store, const Bags& bags, BagVectors out, Rounding rounding) {
   const int64_t pieces = (bags.batch + kBagsPerPiece - 1) / kBagsPerPiece;
   parallel_for(bags.tables * pieces, 1, [&](int64_t piece, int64_t) {
     const int64_t table = piece / pieces, begin = piece % pieces * kBagsPerPiece;
     with_codec(store.tables[size_t(table)].codec, [&]<class Codec>(Codec) {
-      lookup_table<Codec>(store, bags, table, begin, std::min(begin + kBagsPerPiece, bags.batch), out);
+      with_dtype(out.dtype, [&]<class T>(T) {
+        lookup_table<Codec, T>(store, bags, table, begin, std::min(begin + kBagsPerPiece, bags.batch), out, rounding);
+      });
     });
   });
 }
@@ -236,14 +273,32 @@ void CpuDevice::unique(Queue&, const StoreView& store, const Bags& bags, UniqueR
     int64_t next = first_unique[size_t(t)];
     for (int64_t i = 0; i < end - begin; ++i) {
       out.positions[begin + i] = int32_t(from[i].position);
-      if (i > 0 && from[i].row == from[i - 1].row) continue;
-      out.rows[next] = store.tables[size_t(t)].first_row + from[i].row;
-      out.starts[next] = begin + i;
-      ++next;
+      if (i == 0 || from[i].row != from[i - 1].row) {
+        out.rows[next] = store.tables[size_t(t)].first_row + from[i].row;
+        out.starts[next] = begin + i;
+        ++next;
+      }
+      out.inverse[from[i].position] = int32_t(next - 1);
     }
   });
   *out.count = first_unique.back();
   out.starts[*out.count] = bags.nnz;
+}
+
+void CpuDevice::lookup_unique(Queue&, const StoreView& store, int64_t, const UniqueRows& unique, Matrix out,
+                              Rounding rounding) {
+  parallel_for(*unique.count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
+    std::vector<float> values(size_t(store.dim));
+    for (int64_t u = begin; u < end; ++u) {
+      const TableView& table = store.tables[size_t(table_of(store, unique.rows[u]))];
+      if (u + kPrefetchRows < end) prefetch(table, unique.rows[u + kPrefetchRows] - table.first_row);
+      with_codec(table.codec, [&]<class Codec>(Codec) {
+        with_dtype(out.dtype, [&]<class T>(T) {
+          look_up_row<Codec>(store, table, unique.rows[u] - table.first_row, rounding, values.data(), out.row<T>(u));
+        });
+      });
+    }
+  });
 }
 
 void CpuDevice::update(Queue&, const StoreView& store, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
@@ -257,9 +312,10 @@ void CpuDevice::update(Queue&, const StoreView& store, const Bags& bags, const U
     for (int64_t i = unique.starts[u]; i < unique.starts[u + 1]; i += kGradientPiece)
       scratch.pieces[pieces++] = {i, std::min(i + kGradientPiece, unique.starts[u + 1])};
   }
-  parallel_for(pieces, 1, [&](int64_t p, int64_t) {
-    sum_gradients(bags, unique, gradients, dim, scratch.pieces[p], scratch.sums + p * dim);
-  });
+  const auto sum = [&](Piece piece, float* to) {
+    with_dtype(gradients.dtype, [&]<class T>(T) { sum_gradients<T>(bags, unique, gradients, dim, piece, to); });
+  };
+  parallel_for(pieces, 1, [&](int64_t p, int64_t) { sum(scratch.pieces[p], scratch.sums + p * dim); });
 
   parallel_for(*unique.count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
     std::vector<float> values(static_cast<size_t>(dim)), gradient(static_cast<size_t>(dim));
@@ -272,14 +328,10 @@ void CpuDevice::update(Queue&, const StoreView& store, const Bags& bags, const U
 
       const Piece all{unique.starts[u], unique.starts[u + 1]};
       if (all.end - all.begin <= kGradientPiece) {
-        sum_gradients(bags, unique, gradients, dim, all, gradient.data());
+        sum(all, gradient.data());
       } else {
-        const float* sums = scratch.sums + scratch.first_piece[u] * dim;
-        std::copy_n(sums, dim, gradient.data());
-        for (int64_t i = all.begin + kGradientPiece; i < all.end; i += kGradientPiece) {
-          sums += dim;
-          for (int64_t j = 0; j < dim; ++j) gradient[size_t(j)] += sums[j];
-        }
+        sum_pieces(scratch.sums + scratch.first_piece[u] * dim, gradient_pieces(all.end - all.begin), dim,
+                   values.data(), gradient.data());
       }
       with_codec(table.codec, [&]<class Codec>(Codec) {
         load_row<Codec>(store, table, row, values.data());

@@ -1,6 +1,6 @@
 // CUDA calls that fail become Error.
 #pragma once
-#include <cublas_v2.h>
+#include <cublasLt.h>
 #include <cuda_runtime.h>
 
 #include "kernels/error.h"
@@ -12,7 +12,7 @@ inline void check_cuda(cudaError_t status, const char* what) {
 }
 
 inline void check_cublas(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail("cublas: ", what, ": ", cublasGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS) fail("cublas: ", what, ": ", cublasLtGetStatusString(status));
 }
 
 /// After a launch.

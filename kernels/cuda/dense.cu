@@ -1,8 +1,10 @@
-// Dense kernels around cuBLAS: bias, ReLU, interaction, loss, optimizer. Sums are in a fixed order.
+// Dense kernels around cuBLASLt: bias, ReLU, layers one wide, loss, optimizer. Sums are in a fixed order.
 #include <algorithm>
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/pack.cuh"
 
 namespace dlrm::cuda {
 namespace {
@@ -14,308 +16,283 @@ unsigned blocks_for(int64_t items, int per_block) {
 }
 
 /// A block takes some rows, its threads the columns.
-__global__ void add_bias_kernel(Matrix y, const float* bias, bool relu) {
+template <class T>
+__global__ void add_bias_kernel(Matrix y, const T* bias, bool relu) {
   for (int64_t row = blockIdx.x * int64_t(blockDim.y) + threadIdx.y; row < y.rows;
        row += int64_t(gridDim.x) * blockDim.y) {
-    float* out = y.row(row);
+    T* out = y.row<T>(row);
     for (int column = int(threadIdx.x); column < y.cols; column += int(blockDim.x)) {
-      const float sum = out[column] + bias[column];
-      out[column] = relu && sum < 0 ? 0.0f : sum;  // NaN stays NaN
+      const float sum = to_float(out[column]) + to_float(bias[column]);
+      out[column] = rounded<T>(relu && sum < 0 ? 0.0f : sum);  // NaN stays NaN
     }
   }
 }
 
-constexpr int kChunkRows = 256;  // at least; of dy, whose columns are summed by one block
+// Sums of columns. The rows are cut into chunks; a block owns a strip of columns of one chunk, its threads in x the
+// packs of columns, those in y every so many rows; then a second kernel adds the chunks up.
 
-/// Block (x, y) owns columns 32 x .. 32 x + 31 of chunk y; its 8 rows of threads take every 8th row of the chunk each,
-/// then their sums are added in order.   partial [chunks, cols]
-__global__ void mask_and_sum_kernel(Matrix y, bool relu, Matrix dy, int64_t chunk_rows, float* partial) {
-  __shared__ float sums[8][33];
-  const int64_t column = blockIdx.x * int64_t(32) + threadIdx.x;
-  const int64_t end = min((blockIdx.y + 1) * chunk_rows, dy.rows);
-  float sum = 0;
-  if (column < dy.cols) {
-    for (int64_t row = blockIdx.y * chunk_rows + threadIdx.y; row < end; row += 8) {
-      float* gradient = dy.row(row) + column;
-      float value = *gradient;
-      if (relu && y.row(row)[column] <= 0) *gradient = value = 0;  // NaN is not shut
-      sum += value;
-    }
+struct Chunks {
+  dim3 blocks, threads;
+  int64_t rows, count;  // of a chunk; chunks
+
+  Chunks(int64_t batch, int64_t cols, int pack) {
+    constexpr int64_t kBlocks = 528;  // four for each of 132 multiprocessors
+    const int64_t packs = (cols + pack - 1) / pack;
+    threads.x = 1;
+    while (threads.x < 32 && threads.x < packs) threads.x *= 2;
+    threads.y = kThreads / threads.x;
+    blocks.x = unsigned((packs + threads.x - 1) / threads.x);
+    const int64_t most = std::max<int64_t>(1, int64_t(kPartialBytes / sizeof(float)) / (cols + 1));
+    const int64_t wanted = std::clamp<int64_t>(kBlocks / blocks.x, 1, std::min<int64_t>(most, 4096));
+    rows = std::max<int64_t>((batch + wanted - 1) / wanted, 4 * threads.y);
+    count = std::max<int64_t>(1, (batch + rows - 1) / rows);
+    blocks.y = unsigned(count);
   }
-  sums[threadIdx.y][threadIdx.x] = sum;
+};
+
+/// Adds what the threads of one column have, in order of y.   to: of this block's strip
+template <int kPack>
+__device__ void add_up(const float (&sum)[kPack], int64_t columns, float* to) {
+  __shared__ float shared[kThreads * kPack];
+  const int width = int(blockDim.x) * kPack;
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) shared[threadIdx.y * width + threadIdx.x * kPack + i] = sum[i];
   __syncthreads();
-  if (threadIdx.y != 0 || column >= dy.cols) return;
-  sum = 0;
-  for (int i = 0; i < 8; ++i) sum += sums[i][threadIdx.x];
-  partial[blockIdx.y * dy.cols + column] = sum;
+  for (int column = int(threadIdx.y * blockDim.x + threadIdx.x); column < width && column < columns;
+       column += kThreads) {
+    float total = 0;
+    for (unsigned y = 0; y < blockDim.y; ++y) total += shared[y * width + column];
+    to[column] = total;
+  }
 }
 
-__global__ void sum_chunks_kernel(const float* partial, int64_t chunks, int64_t cols, float* bias) {
-  const int64_t column = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-  if (column >= cols) return;
-  float sum = 0;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) sum += partial[chunk * cols + column];
-  bias[column] = sum;
-}
-
-// Interaction of up to 28 vectors of dim 128, 256, ...: a warp per sample. In generic form below.
-
-constexpr int kClasses = 7;              // vector i is in class i mod 7
-constexpr int kVectors = 4 * kClasses;   // most vectors
-constexpr int kInteractWarps = 4;        // of a block
-constexpr int kForwardStride = 128 + 4;  // of a vector in shared memory: seven classes meet in different banks
-
-/// Lane l < 28 owns a pair of classes, and with it the products of four vectors with four others: 8 loads of 16 bytes
-/// for 64 multiplications.
-__global__ void __launch_bounds__(32 * kInteractWarps) interact_warp_kernel(Matrix v, int vectors, Matrix out) {
-  extern __shared__ float shared[];
-  const int lane = int(threadIdx.x & 31);
-  float* x = shared + threadIdx.x / 32 * (kVectors * kForwardStride);
-  const int64_t sample = blockIdx.x * int64_t(kInteractWarps) + threadIdx.x / 32;
-  if (sample >= v.rows) return;
-  const int dim = int(v.cols) / vectors;
-  int a = 0;
-  while ((a + 1) * (a + 2) / 2 <= lane) ++a;
-  const int b = lane - a * (a + 1) / 2;
-  float* to = out.row(sample);
-
-  float sum[4][4] = {};
-  for (int chunk = 0; chunk < dim; chunk += 128) {
-    __syncwarp();
-    for (int i = 0; i < vectors; ++i) {
-      const float4 value = *reinterpret_cast<const float4*>(v.row(sample) + i * dim + chunk + 4 * lane);
-      *reinterpret_cast<float4*>(x + i * kForwardStride + 4 * lane) = value;
-      if (i == 0) *reinterpret_cast<float4*>(to + chunk + 4 * lane) = value;
-    }
-    for (int i = vectors; i < kVectors; ++i)
-      *reinterpret_cast<float4*>(x + i * kForwardStride + 4 * lane) = make_float4(0, 0, 0, 0);
-    __syncwarp();
-    if (lane >= kClasses * (kClasses + 1) / 2) continue;
-    for (int k = 0; k < 128; k += 4) {
-      float4 left[4], right[4];
+/// partial [chunks, cols]
+template <class T, int kPack>
+__global__ void __launch_bounds__(kThreads)
+    mask_and_sum_kernel(Matrix y, bool relu, Matrix dy, int64_t chunk_rows, float* partial) {
+  using Values = Pack<T, kPack>;
+  constexpr int kUnroll = 4;  // rows in flight
+  const int64_t strip = blockIdx.x * int64_t(blockDim.x) * kPack, column = strip + threadIdx.x * kPack;
+  const int64_t end = min((blockIdx.y + 1) * chunk_rows, dy.rows);
+  float sum[kPack] = {};
+  if (column < dy.cols) {
+    for (int64_t row = blockIdx.y * chunk_rows + threadIdx.y; row < end; row += kUnroll * blockDim.y) {
+      Values gradient[kUnroll], value[kUnroll];
 #pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        left[r] = *reinterpret_cast<const float4*>(x + (a + kClasses * r) * kForwardStride + k);
-        right[r] = *reinterpret_cast<const float4*>(x + (b + kClasses * r) * kForwardStride + k);
+      for (int u = 0; u < kUnroll; ++u) {
+        const int64_t r = row + u * int64_t(blockDim.y);
+        if (r >= end) continue;
+        gradient[u] = *reinterpret_cast<const Values*>(dy.row<T>(r) + column);
+        if (relu) value[u] = *reinterpret_cast<const Values*>(y.row<T>(r) + column);
       }
 #pragma unroll
-      for (int r = 0; r < 4; ++r) {
+      for (int u = 0; u < kUnroll; ++u) {
+        const int64_t r = row + u * int64_t(blockDim.y);
+        if (r >= end) continue;
 #pragma unroll
-        for (int s = 0; s < 4; ++s) {
-          sum[r][s] = fmaf(left[r].x, right[s].x, sum[r][s]);
-          sum[r][s] = fmaf(left[r].y, right[s].y, sum[r][s]);
-          sum[r][s] = fmaf(left[r].z, right[s].z, sum[r][s]);
-          sum[r][s] = fmaf(left[r].w, right[s].w, sum[r][s]);
+        for (int i = 0; i < kPack; ++i) {
+          if (relu && to_float(value[u].values[i]) <= 0) gradient[u].values[i] = T{};  // NaN is not shut
+          sum[i] += to_float(gradient[u].values[i]);
         }
+        if (relu) *reinterpret_cast<Values*>(dy.row<T>(r) + column) = gradient[u];
       }
     }
   }
-  if (lane < kClasses * (kClasses + 1) / 2) {
-#pragma unroll
-    for (int r = 0; r < 4; ++r) {
-#pragma unroll
-      for (int s = 0; s < 4; ++s) {
-        const int i = a + kClasses * r, j = b + kClasses * s, high = max(i, j), low = min(i, j);
-        if (high < vectors && (a != b ? high != low : r > s)) to[dim + high * (high - 1) / 2 + low] = sum[r][s];
-      }
-    }
-  }
-  for (int i = dim + vectors * (vectors - 1) / 2 + lane; i < out.cols; i += 32) to[i] = 0;
+  add_up(sum, dy.cols - strip, partial + blockIdx.y * dy.cols + strip);
 }
 
-/// A lane owns 4 elements of every vector's gradient; the pairs' gradients are broadcast from shared memory.
-__global__ void __launch_bounds__(32 * kInteractWarps)
-    interact_backward_warp_kernel(Matrix v, int vectors, Matrix dout, Matrix dv) {
-  __shared__ __align__(16) float pairs[kInteractWarps][kVectors][kVectors];  // symmetric, zero diagonal
+__global__ void __launch_bounds__(kThreads)
+    sum_chunks_kernel(const float* partial, int64_t chunks, int64_t cols, float* sums) {
+  const int64_t strip = blockIdx.x * int64_t(blockDim.x), column = strip + threadIdx.x;
+  float sum[1] = {};
+  if (column < cols) {
+#pragma unroll 8
+    for (int64_t chunk = threadIdx.y; chunk < chunks; chunk += blockDim.y) sum[0] += partial[chunk * cols + column];
+  }
+  add_up(sum, cols - strip, sums + strip);
+}
+
+void sum_chunks(cudaStream_t stream, const float* partial, int64_t chunks, int64_t cols, float* sums) {
+  const dim3 threads(8, kThreads / 8);
+  sum_chunks_kernel<<<blocks_for(cols, int(threads.x)), threads, 0, stream>>>(partial, chunks, cols, sums);
+  check_launch("sum_chunks");
+}
+
+// Layers one wide -----------------------------------------------------------------------------------------------------
+
+/// A warp per sample.
+template <class T, class Y, int kPack>
+__global__ void __launch_bounds__(kThreads) dot_kernel(Matrix x, const T* weight, const T* bias, bool relu, Matrix y) {
+  using Values = Pack<T, kPack>;
   const int lane = int(threadIdx.x & 31);
-  float(*pair)[kVectors] = pairs[threadIdx.x / 32];
-  const int64_t sample = blockIdx.x * int64_t(kInteractWarps) + threadIdx.x / 32;
-  if (sample >= v.rows) return;
-  const int dim = int(v.cols) / vectors;
-  const float* gradient = dout.row(sample);
-  for (int i = lane; i < kVectors * kVectors; i += 32) (&pair[0][0])[i] = 0;
-  __syncwarp();
-  for (int i = 1; i < vectors; ++i)
-    if (lane < i) pair[i][lane] = pair[lane][i] = gradient[dim + i * (i - 1) / 2 + lane];
-  __syncwarp();
-  for (int chunk = 0; chunk < dim; chunk += 128) {
-    float4 sum[kVectors];
-    sum[0] = *reinterpret_cast<const float4*>(gradient + chunk + 4 * lane);
-#pragma unroll
-    for (int i = 1; i < kVectors; ++i) sum[i] = make_float4(0, 0, 0, 0);
-    for (int j = 0; j < vectors; ++j) {
-      const float4 value = *reinterpret_cast<const float4*>(v.row(sample) + j * dim + chunk + 4 * lane);
-#pragma unroll
-      for (int i = 0; i < kVectors; i += 4) {
-        const float4 weights = *reinterpret_cast<const float4*>(&pair[j][i]);
-        const float weight[4] = {weights.x, weights.y, weights.z, weights.w};
-#pragma unroll
-        for (int r = 0; r < 4; ++r) {
-          sum[i + r].x = fmaf(weight[r], value.x, sum[i + r].x);
-          sum[i + r].y = fmaf(weight[r], value.y, sum[i + r].y);
-          sum[i + r].z = fmaf(weight[r], value.z, sum[i + r].z);
-          sum[i + r].w = fmaf(weight[r], value.w, sum[i + r].w);
-        }
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kVectors; ++i)
-      if (i < vectors) *reinterpret_cast<float4*>(dv.row(sample) + i * dim + chunk + 4 * lane) = sum[i];
-  }
-}
-
-/// Whether the warp kernels serve these shapes.
-bool by_warps(Matrix v, int64_t vectors, Matrix with_interactions) {
-  return vectors <= kVectors && v.cols / vectors % 128 == 0 && v.stride % 4 == 0 && with_interactions.stride % 4 == 0;
-}
-
-/// A block per sample; its vectors in shared memory where they fit.
-__global__ void interact_kernel(Matrix v, int64_t vectors, Matrix out, bool use_shared) {
-  extern __shared__ float shared[];
-  const int64_t dim = v.cols / vectors, pairs = vectors * (vectors - 1) / 2;
-  const float* from = v.row(blockIdx.x);
-  float* to = out.row(blockIdx.x);
-  if (use_shared) {
-    for (int64_t i = threadIdx.x; i < v.cols; i += blockDim.x) shared[i / dim * (dim + 1) + i % dim] = from[i];
-    __syncthreads();
-  }
-  const float* x = use_shared ? shared : from;
-  const int64_t stride = use_shared ? dim + 1 : dim;  // one word more: no bank conflicts between vectors
-  for (int64_t k = threadIdx.x; k < dim; k += blockDim.x) to[k] = from[k];
-  for (int64_t p = threadIdx.x; p < pairs; p += blockDim.x) {
-    int64_t i = int64_t((sqrtf(8.0f * float(p) + 1.0f) + 1.0f) * 0.5f);
-    while (i * (i - 1) / 2 > p) --i;
-    while ((i + 1) * i / 2 <= p) ++i;
-    const int64_t j = p - i * (i - 1) / 2;
+  for (int64_t row = (blockIdx.x * int64_t(kThreads) + threadIdx.x) / 32; row < x.rows;
+       row += int64_t(gridDim.x) * (kThreads / 32)) {
     float sum = 0;
-    for (int64_t k = 0; k < dim; ++k) sum = fmaf(x[i * stride + k], x[j * stride + k], sum);
-    to[dim + p] = sum;
-  }
-  for (int64_t i = dim + pairs + threadIdx.x; i < out.cols; i += blockDim.x) to[i] = 0;
-}
-
-__global__ void interact_backward_kernel(Matrix v, int64_t vectors, Matrix dout, Matrix dv, bool use_shared) {
-  extern __shared__ float shared[];
-  const int64_t dim = v.cols / vectors;
-  const float* from = v.row(blockIdx.x);
-  const float* gradient = dout.row(blockIdx.x);
-  if (use_shared) {
-    for (int64_t i = threadIdx.x; i < v.cols; i += blockDim.x) shared[i] = from[i];
-    __syncthreads();
-  }
-  const float* x = use_shared ? shared : from;
-  for (int64_t at = threadIdx.x; at < v.cols; at += blockDim.x) {
-    const int64_t i = at / dim, k = at % dim;
-    float sum = i == 0 ? gradient[k] : 0.0f;
-    for (int64_t j = 0; j < vectors; ++j) {
-      if (j == i) continue;
-      const int64_t high = i > j ? i : j, low = i > j ? j : i;
-      sum = fmaf(gradient[dim + high * (high - 1) / 2 + low], x[j * dim + k], sum);
+    for (int64_t column = lane * kPack; column < x.cols; column += 32 * kPack) {
+      const Values a = *reinterpret_cast<const Values*>(x.row<T>(row) + column),
+                   b = *reinterpret_cast<const Values*>(weight + column);
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) sum = fmaf(to_float(a.values[i]), to_float(b.values[i]), sum);
     }
-    dv.row(blockIdx.x)[at] = sum;
+    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    sum += to_float(*bias);
+    if (lane == 0) *y.row<Y>(row) = rounded<Y>(relu && sum < 0 ? 0.0f : sum);
   }
 }
 
-/// One block: the loss is summed in a fixed order.
+/// partial [chunks, in]   partial_bias [chunks]
+template <class T, class Y, int kPack>
+__global__ void __launch_bounds__(kThreads)
+    dot_backward_kernel(Matrix x, const T* weight, bool relu, Matrix y, Matrix dy, Matrix dx, int64_t chunk_rows,
+                        float* partial, float* partial_bias) {
+  using Values = Pack<T, kPack>;
+  const int64_t strip = blockIdx.x * int64_t(blockDim.x) * kPack, column = strip + threadIdx.x * kPack;
+  const int64_t end = min((blockIdx.y + 1) * chunk_rows, dy.rows);
+  float sum[kPack] = {}, bias_sum[1] = {};
+  if (column < x.cols) {
+    const Values w = *reinterpret_cast<const Values*>(weight + column);
+#pragma unroll 4
+    for (int64_t row = blockIdx.y * chunk_rows + threadIdx.y; row < end; row += blockDim.y) {
+      const bool shut = relu && to_float(*y.row<Y>(row)) <= 0;
+      const float gradient = shut ? 0.0f : to_float(*dy.row<Y>(row));
+      const Values value = *reinterpret_cast<const Values*>(x.row<T>(row) + column);
+      Values to;
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        sum[i] = fmaf(gradient, to_float(value.values[i]), sum[i]);
+        to.values[i] = rounded<T>(gradient * to_float(w.values[i]));
+      }
+      if (dx.data) *reinterpret_cast<Values*>(dx.row<T>(row) + column) = to;
+      bias_sum[0] += gradient;
+      if (shut && column == 0) *dy.row<Y>(row) = Y{};
+    }
+  }
+  add_up(sum, x.cols - strip, partial + blockIdx.y * x.cols + strip);
+  if (blockIdx.x != 0) return;
+  __syncthreads();
+  add_up(bias_sum, 1, partial_bias + blockIdx.y);
+}
+
+// Loss ----------------------------------------------------------------------------------------------------------------
+
+constexpr int kLossThreads = 256;
+
+/// Adds the threads' values in a fixed order; the sum is thread 0's.
+__device__ double add_threads(double value) {
+  __shared__ double sums[kLossThreads];
+  sums[threadIdx.x] = value;
+  for (unsigned half = kLossThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  return sums[0];
+}
+
+/// partial: one per block
 __global__ void bce_kernel(const float* logits, const float* labels, int64_t batch, double global_batch, float* dlogits,
-                           float* loss) {
-  __shared__ double sums[1024];
+                           double* partial) {
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < batch; i += blockDim.x) {
+  for (int64_t i = blockIdx.x * int64_t(kLossThreads) + threadIdx.x; i < batch;
+       i += int64_t(gridDim.x) * kLossThreads) {
     const double x = logits[i], y = labels[i], tail = exp(-fabs(x));
     const double sigmoid = (x >= 0 ? 1.0 : tail) / (1.0 + tail);
     sum += fmax(x, 0.0) - x * y + log1p(tail) + (x - x);  // x - x: NaN and infinity must not pass unseen
     dlogits[i] = float((sigmoid - y) / global_batch);
   }
-  sums[threadIdx.x] = sum;
-  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0) *loss = float(sums[0] / global_batch);
+  sum = add_threads(sum);
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+__global__ void sum_loss_kernel(const double* partial, int count, double global_batch, float* loss) {
+  double sum = 0;
+  for (int i = int(threadIdx.x); i < count; i += kLossThreads) sum += partial[i];
+  sum = add_threads(sum);
+  if (threadIdx.x == 0) *loss = float(sum / global_batch);
 }
 
 __global__ void dense_update_kernel(float* weights, const float* gradients, float* sums, int64_t count,
-                                    OptimizerRule rule, const StepState* state) {
+                                    OptimizerRule rule, const StepState* state, Bf16* rounded_weights) {
   const float lr = state->dense_lr;
-  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x)
-    weights[i] = rule.kind == OptimizerKind::sgd ? sgd(weights[i], gradients[i], lr)
-                                                 : adagrad(weights[i], gradients[i], lr, rule.eps, sums[i]);
+  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
+    const float weight = rule.kind == OptimizerKind::sgd ? sgd(weights[i], gradients[i], lr)
+                                                         : adagrad(weights[i], gradients[i], lr, rule.eps, sums[i]);
+    weights[i] = weight;
+    if (rounded_weights) rounded_weights[i] = to_bf16(weight);
+  }
 }
 
-/// Bytes of shared memory for the kernel, or 0 where they are more than a block may have.
-template <class Kernel>
-size_t shared_bytes(Kernel kernel, size_t wanted) {
-  constexpr size_t kMost = size_t(200) << 10;
-  if (wanted > kMost) return 0;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(wanted)), "shared memory");
-  return wanted;
+/// Calls f with the type of the matrix's elements and how many of them are moved at once.
+template <class F>
+void with_packs(const Matrix& m, bool packed, F&& f) {
+  with_dtype(m.dtype, [&]<class T>(T) {
+    packed ? f.template operator()<T, kPackElements<T>>() : f.template operator()<T, 1>();
+  });
 }
 
 }  // namespace
 
-void add_bias(cudaStream_t stream, Matrix y, const float* bias, bool relu) {
+void add_bias(cudaStream_t stream, Matrix y, Matrix bias, bool relu) {
   if (y.rows * y.cols == 0) return;
   const dim3 threads = y.cols >= 128 ? dim3(128, 2) : dim3(32, 8);
-  add_bias_kernel<<<blocks_for(y.rows, int(threads.y)), threads, 0, stream>>>(y, bias, relu);
+  with_dtype(y.dtype, [&]<class T>(T) {
+    add_bias_kernel<T><<<blocks_for(y.rows, int(threads.y)), threads, 0, stream>>>(y, bias.row<T>(0), relu);
+  });
   check_launch("add_bias");
 }
 
-void mask_and_sum(CudaQueue& queue, Matrix y, bool relu, Matrix dy, float* bias) {
-  const int64_t most_chunks = std::min<int64_t>(int64_t(kWorkspaceBytes / sizeof(float)) / dy.cols, 1024);
-  const int64_t chunk_rows = std::max<int64_t>(kChunkRows, (dy.rows + most_chunks - 1) / most_chunks);
-  const int64_t chunks = (dy.rows + chunk_rows - 1) / chunk_rows;
-  float* partial = reinterpret_cast<float*>(queue.workspace());
-  if (chunks > 0) {
-    mask_and_sum_kernel<<<dim3(blocks_for(dy.cols, 32), unsigned(chunks)), dim3(32, 8), 0, queue.stream()>>>(
-        y, relu, dy, chunk_rows, partial);
+void mask_and_sum(cudaStream_t stream, Matrix y, bool relu, Matrix dy, float* bias, float* partial) {
+  with_packs(dy, packs(y) && packs(dy), [&]<class T, int kPack>() {
+    const Chunks chunks(dy.rows, dy.cols, kPack);
+    mask_and_sum_kernel<T, kPack><<<chunks.blocks, chunks.threads, 0, stream>>>(y, relu, dy, chunks.rows, partial);
     check_launch("mask_and_sum");
-  }
-  sum_chunks_kernel<<<blocks_for(dy.cols, 64), 64, 0, queue.stream()>>>(partial, chunks, dy.cols, bias);
-  check_launch("sum_chunks");
+    sum_chunks(stream, partial, chunks.count, dy.cols, bias);
+  });
 }
 
-void CudaDevice::interact(Queue& queue, Matrix v, int64_t vectors, Matrix out) {
-  if (v.rows == 0) return;
-  const cudaStream_t stream = cuda(queue).stream();
-  if (by_warps(v, vectors, out)) {
-    const size_t shared =
-        shared_bytes(interact_warp_kernel, size_t(kInteractWarps) * kVectors * kForwardStride * sizeof(float));
-    interact_warp_kernel<<<blocks_for(v.rows, kInteractWarps), 32 * kInteractWarps, shared, stream>>>(v, int(vectors),
-                                                                                                      out);
-  } else {
-    const size_t shared = shared_bytes(interact_kernel, size_t(v.cols + vectors) * sizeof(float));
-    interact_kernel<<<unsigned(v.rows), kThreads, shared, stream>>>(v, vectors, out, shared > 0);
-  }
-  check_launch("interact");
+void dot(cudaStream_t stream, Matrix x, Linear layer, bool relu, Matrix y) {
+  with_packs(x, packs(x) && packs(layer.weight), [&]<class T, int kPack>() {
+    with_dtype(y.dtype, [&]<class Y>(Y) {
+      dot_kernel<T, Y, kPack><<<blocks_for(x.rows, kThreads / 32), kThreads, 0, stream>>>(
+          x, layer.weight.row<T>(0), static_cast<const T*>(layer.bias), relu, y);
+    });
+  });
+  check_launch("dot");
 }
 
-void CudaDevice::interact_backward(Queue& queue, Matrix v, int64_t vectors, Matrix dout, Matrix dv) {
-  if (v.rows == 0) return;
-  const cudaStream_t stream = cuda(queue).stream();
-  if (by_warps(v, vectors, dout)) {
-    interact_backward_warp_kernel<<<blocks_for(v.rows, kInteractWarps), 32 * kInteractWarps, 0, stream>>>(
-        v, int(vectors), dout, dv);
-  } else {
-    const size_t shared = shared_bytes(interact_backward_kernel, size_t(v.cols) * sizeof(float));
-    interact_backward_kernel<<<unsigned(v.rows), kThreads, shared, stream>>>(v, vectors, dout, dv, shared > 0);
-  }
-  check_launch("interact_backward");
+void dot_backward(cudaStream_t stream, Matrix x, Linear layer, bool relu, Matrix y, Matrix dy, Linear grad, Matrix dx,
+                  float* partial) {
+  const bool packed = packs(x) && packs(layer.weight) && (!dx.data || packs(dx));
+  with_packs(x, packed, [&]<class T, int kPack>() {
+    const Chunks chunks(x.rows, x.cols, kPack);
+    float* const partial_bias = partial + chunks.count * x.cols;
+    with_dtype(y.dtype, [&]<class Y>(Y) {
+      dot_backward_kernel<T, Y, kPack><<<chunks.blocks, chunks.threads, 0, stream>>>(
+          x, layer.weight.row<T>(0), relu, y, dy, dx, chunks.rows, partial, partial_bias);
+    });
+    check_launch("dot_backward");
+    sum_chunks(stream, partial, chunks.count, x.cols, grad.weight.row(0));
+    sum_chunks(stream, partial_bias, chunks.count, 1, static_cast<float*>(grad.bias));
+  });
 }
 
 void CudaDevice::bce_with_logits(Queue& queue, const float* logits, const float* labels, int64_t batch,
                                  int64_t global_batch, float* dlogits, float* loss) {
-  bce_kernel<<<1, 1024, 0, cuda(queue).stream()>>>(logits, labels, batch, double(global_batch), dlogits, loss);
+  const cudaStream_t stream = cuda(queue).stream();
+  double* const partial = reinterpret_cast<double*>(cuda(queue).gemm().partial());
+  const unsigned blocks = unsigned(std::min<int64_t>(blocks_for(batch, kLossThreads), 1024));
+  bce_kernel<<<blocks, kLossThreads, 0, stream>>>(logits, labels, batch, double(global_batch), dlogits, partial);
   check_launch("bce_with_logits");
+  sum_loss_kernel<<<1, kLossThreads, 0, stream>>>(partial, int(blocks), double(global_batch), loss);
+  check_launch("sum_loss");
 }
 
 void CudaDevice::dense_update(Queue& queue, float* weights, const float* gradients, float* sums, int64_t count,
-                              OptimizerRule rule, const StepState* state) {
+                              OptimizerRule rule, const StepState* state, Bf16* rounded) {
   check(rule.kind != OptimizerKind::rowwise_adagrad, "optimizer ", optimizer_name(rule.kind),
         " is for tables, expected sgd or adagrad for MLPs");
   if (count == 0) return;
   dense_update_kernel<<<blocks_for(count, kThreads), kThreads, 0, cuda(queue).stream()>>>(weights, gradients, sums,
-                                                                                          count, rule, state);
+                                                                                          count, rule, state, rounded);
   check_launch("dense_update");
 }
 

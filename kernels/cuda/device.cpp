@@ -1,13 +1,17 @@
 #include "kernels/cuda/device.h"
 
 #include <cuda.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <iostream>
-#include <mutex>
+#include <map>
 #include <vector>
 
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/gemm.h"
 
 namespace dlrm::cuda {
 namespace {
@@ -17,9 +21,55 @@ class CudaEvent : public Event {
   CudaEvent() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   cudaEvent_t event() const { return event_; }
+  void wait() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+/// CUDA graphs. Arguments that come for the first time are not recorded: they may never come again, as those of the
+/// last batch of an epoch, and the first run makes what cannot be made while recording.
+class GraphRecording : public Recording {
+ public:
+  ~GraphRecording() override { clear(); }
+
+  void run(cudaStream_t stream, const std::vector<int64_t>& arguments, const std::function<void()>& body) {
+    if (graphs_.size() > kMostGraphs) clear();
+    const auto [entry, is_new] = graphs_.try_emplace(arguments, nullptr);
+    if (is_new) return body();
+    if (!entry->second) entry->second = record(stream, body);
+    check_cuda(cudaGraphLaunch(entry->second, stream), "cudaGraphLaunch");
+  }
+
+ private:
+  static constexpr size_t kMostGraphs = 8;
+
+  static cudaGraphExec_t record(cudaStream_t stream, const std::function<void()>& body) {
+    cudaGraph_t graph = nullptr;
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    try {
+      body();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph) cudaGraphDestroy(graph);
+      throw;
+    }
+    check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+    cudaGraphDestroy(graph);
+    check_cuda(status, "cudaGraphInstantiate");
+    return executable;
+  }
+
+  void clear() {
+    cudaDeviceSynchronize();  // some may be running
+    for (const auto& [arguments, graph] : graphs_)
+      if (graph) cudaGraphExecDestroy(graph);
+    graphs_.clear();
+  }
+
+  std::map<std::vector<int64_t>, cudaGraphExec_t> graphs_;
 };
 
 /// The driver's functions for virtual memory, found at run time, so that the program starts on machines without a
@@ -109,33 +159,39 @@ class MappedRange : public GrowableMemory {
 
 CudaQueue::CudaQueue(int device) : device_(device) {
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  check_cuda(cudaMallocHost(&host_fault_, sizeof(Fault)), "cudaMallocHost");
-  check_cuda(cudaMalloc(&fault_, sizeof(Fault)), "cudaMalloc");
-  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(Fault), stream_), "cudaMemsetAsync");
-  check_cuda(cudaMalloc(&workspace_, kWorkspaceBytes), "cudaMalloc");
-  check_cublas(cublasCreate(&cublas_), "cublasCreate");
-  check_cublas(cublasSetStream(cublas_, stream_), "cublasSetStream");
-  check_cublas(cublasSetWorkspace(cublas_, workspace_, kWorkspaceBytes), "cublasSetWorkspace");
+  check_cuda(cudaHostAlloc(&fault_, sizeof(Fault), cudaHostAllocMapped | cudaHostAllocPortable), "cudaHostAlloc");
+  *fault_ = {};
+  check_cuda(cudaMalloc(&fault_taken_, sizeof(int32_t)), "cudaMalloc");
+  check_cuda(cudaMemsetAsync(fault_taken_, 0, sizeof(int32_t), stream_), "cudaMemsetAsync");
 }
 
 CudaQueue::~CudaQueue() {
   cudaStreamSynchronize(stream_);
-  cublasDestroy(cublas_);
-  cudaFree(workspace_);
-  cudaFree(fault_);
-  cudaFreeHost(host_fault_);
+  gemm_.reset();
+  cudaFree(fault_taken_);
+  cudaFreeHost(fault_);
   cudaStreamDestroy(stream_);
 }
 
 void CudaQueue::synchronize() {
-  check_cuda(cudaMemcpyAsync(host_fault_, fault_, sizeof(Fault), cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
   check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  const Fault fault = *host_fault_;
-  if (fault.kind == Fault::none) return;
-  check_cuda(cudaMemsetAsync(fault_, 0, sizeof(Fault), stream_), "cudaMemsetAsync");
+  check_faults();
+}
+
+void CudaQueue::check_faults() {
+  if (std::atomic_ref(fault_->kind).load(std::memory_order_acquire) == Fault::none) return;
+  const Fault fault = *fault_;
+  check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  *fault_ = {};
+  check_cuda(cudaMemsetAsync(fault_taken_, 0, sizeof(int32_t), stream_), "cudaMemsetAsync");
   check(fault.kind != Fault::pool_full, "overflow pool: all entries are in use");
-  check(fault.kind != Fault::bad_id, "table ", fault.table, ": id ", fault.id, " of sample ", fault.sample,
-        " of the batch, expected 0 .. ", fault.rows - 1);
+  fail("table ", fault.table, ": id ", fault.id, " of sample ", fault.sample, " of the batch, expected 0 .. ",
+       fault.rows - 1);
+}
+
+Gemm& CudaQueue::gemm() {
+  if (!gemm_) gemm_ = std::make_unique<Gemm>();
+  return *gemm_;
 }
 
 void CudaQueue::record(Event& event) {
@@ -143,6 +199,20 @@ void CudaQueue::record(Event& event) {
 }
 void CudaQueue::wait(const Event& event) {
   check_cuda(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).event(), 0), "cudaStreamWaitEvent");
+}
+
+std::unique_ptr<Recording> CudaQueue::make_recording() {
+  return std::make_unique<GraphRecording>();
+}
+void CudaQueue::run(Recording& recording, const std::vector<int64_t>& arguments, const std::function<void()>& body) {
+  static_cast<GraphRecording&>(recording).run(stream_, arguments, body);
+}
+
+void CudaQueue::begin_range(const char* name) {
+  nvtxRangePushA(name);
+}
+void CudaQueue::end_range() {
+  nvtxRangePop();
 }
 
 CudaDevice::CudaDevice(int index) : index_(index) {
@@ -176,6 +246,19 @@ std::byte* CudaDevice::allocate(size_t bytes) {
 void CudaDevice::release(std::byte* data, size_t) noexcept {
   const cudaError_t status = cudaFree(data);
   if (status != cudaSuccess) std::cerr << "cuda: cudaFree: " << cudaGetErrorString(status) << "\n";
+}
+
+std::byte* CudaDevice::allocate_host(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* data = nullptr;
+  check_cuda(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "cudaHostAlloc");
+  std::memset(data, 0, bytes);
+  return static_cast<std::byte*>(data);
+}
+
+void CudaDevice::release_host(std::byte* data, size_t) noexcept {
+  const cudaError_t status = cudaFreeHost(data);
+  if (status != cudaSuccess) std::cerr << "cuda: cudaFreeHost: " << cudaGetErrorString(status) << "\n";
 }
 
 size_t CudaDevice::available_bytes() {

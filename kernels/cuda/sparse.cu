@@ -1,4 +1,7 @@
 // The GPU's operations on compressed tables: one warp works on one row.
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
 #include <algorithm>
 #include <bit>
 #include <cub/device/device_radix_sort.cuh>
@@ -48,7 +51,8 @@ __device__ void load_row(const Store& store, const TableView& table, int64_t row
 
 /// `values` are visible to the whole warp.
 template <class Codec>
-__device__ void store_row(const Store& store, const TableView& table, int64_t row, const float* values, Fault* fault) {
+__device__ void store_row(const Store& store, const TableView& table, int64_t row, const float* values,
+                          FaultSink faults) {
   const Warp warp;
   std::byte* slot = table.slot(row);
   const bool had_entry = Codec::is_overflow(slot, store.dim);
@@ -59,7 +63,7 @@ __device__ void store_row(const Store& store, const TableView& table, int64_t ro
     return;
   }
   if (!had_entry) {
-    if (warp.lane() == 0) entry = take_entry(store.overflow, fault);
+    if (warp.lane() == 0) entry = take_entry(store.overflow, faults);
     entry = __shfl_sync(Warp::kAll, entry, 0);
   }
   float* to = store.overflow.rows + int64_t(entry) * store.dim;
@@ -67,31 +71,64 @@ __device__ void store_row(const Store& store, const TableView& table, int64_t ro
   Codec::write_overflow(warp, entry, store.dim, slot);
 }
 
-__global__ void __launch_bounds__(kThreads) lookup_kernel(Store store, Bags bags, BagVectors out, Fault* fault) {
+/// load_row() for a lookup.   row [dim]: shared memory of the warp; `out` may be row itself
+template <class Codec, class T>
+__device__ void look_up_row(const Store& store, const TableView& table, int64_t id, Rounding rounding, float* row,
+                            T* out) {
+  const Warp warp;
+  load_row<Codec>(store, table, id, row);
+  warp.sync();
+  for (int64_t i = warp.lane(); i < store.dim; i += 32)
+    out[i] = rounded<T>(rounding == Rounding::truncate ? truncated(row[i]) : row[i]);
+  warp.sync();
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    lookup_kernel(Store store, Bags bags, BagVectors out, Rounding rounding, FaultSink faults) {
   extern __shared__ float shared[];
   const Warp warp;
-  float* row = shared + threadIdx.x / 32 * store.dim;  // of bags
+  float* row = shared + threadIdx.x / 32 * 2 * store.dim;
+  float* sum = row + store.dim;
   for (int64_t bag = warp_index(); bag < bags.tables * bags.batch; bag += warp_count()) {
     const TableView table = store.tables[bag / bags.batch];
-    float* sum = vector_of(bags, out, store.dim, bag);
+    T* to = vector_of<T>(bags, out, store.dim, bag);
     with_device_codec(table.codec, [&]<class Codec>(Codec) {
-      if (!bags.offsets) return load_row<Codec>(store, table, checked_id(bags, table, bag, bag, fault), sum);
+      if (!bags.offsets) {
+        const int64_t id = checked_id(bags, table, bag, bag, faults);
+        return look_up_row<Codec>(store, table, id, rounding, row, to);
+      }
       for (int64_t i = warp.lane(); i < store.dim; i += 32) sum[i] = 0;
       for (int64_t position = bags.offsets[bag]; position < bags.offsets[bag + 1]; ++position) {
-        load_row<Codec>(store, table, checked_id(bags, table, bag, position, fault), row);
-        warp.sync();
+        look_up_row<Codec>(store, table, checked_id(bags, table, bag, position, faults), rounding, row, row);
         for (int64_t i = warp.lane(); i < store.dim; i += 32) sum[i] += row[i];
         warp.sync();
       }
+      for (int64_t i = warp.lane(); i < store.dim; i += 32) to[i] = rounded<T>(sum[i]);
+    });
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    lookup_unique_kernel(Store store, UniqueRows unique, Matrix out, Rounding rounding) {
+  extern __shared__ float shared[];
+  float* row = shared + threadIdx.x / 32 * store.dim;
+  for (int64_t u = warp_index(); u < *unique.count; u += warp_count()) {
+    const TableView table = store.tables[table_of(store, unique.rows[u])];
+    with_device_codec(table.codec, [&]<class Codec>(Codec) {
+      look_up_row<Codec>(store, table, unique.rows[u] - table.first_row, rounding, row, out.row<T>(u));
     });
   }
 }
 
 // Unique --------------------------------------------------------------------------------------------------------------
 
-/// Scratch of unique(), each part on a multiple of 256 bytes. The sort's own needs come last.
+/// Scratch of unique(), each part on a multiple of 256 bytes. The sort's own needs come last.   Key: uint32_t where
+/// all global rows fit it, which makes the sort faster
+template <class Key>
 struct UniqueScratch {
-  uint64_t *keys, *sorted_keys;
+  Key *keys, *sorted_keys;
   int32_t *positions, *ranks;
   std::byte* temporary;
   size_t temporary_bytes, bytes;
@@ -100,80 +137,137 @@ struct UniqueScratch {
     const int count = int(std::max<int64_t>(nnz, 1));
     size_t sort = 0, scan = 0;
     check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, keys, keys, positions, positions, count), "sort");
-    check_cuda(cub::DeviceScan::InclusiveSum(nullptr, scan, positions, positions, count), "scan");
+    check_cuda(cub::DeviceScan::InclusiveSum(nullptr, scan, firsts(keys), positions, count), "scan");
     size_t used = 0;
     const auto place = [&](auto*& pointer, size_t part) {
       pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(base + used);
       used += (part + 255) / 256 * 256;
     };
     temporary_bytes = std::max(sort, scan);
-    place(keys, size_t(count) * sizeof(uint64_t));
-    place(sorted_keys, size_t(count) * sizeof(uint64_t));
+    place(keys, size_t(count) * sizeof(Key));
+    place(sorted_keys, size_t(count) * sizeof(Key));
     place(positions, size_t(count) * sizeof(int32_t));
     place(ranks, size_t(count) * sizeof(int32_t));
     place(temporary, temporary_bytes);
     bytes = used;
   }
+
+  struct IsFirst {
+    const Key* keys;
+    __host__ __device__ int32_t operator()(int64_t i) const { return i == 0 || keys[i] != keys[i - 1]; }
+  };
+  /// 1 where a key is not the one before.
+  static auto firsts(const Key* keys) {
+    return thrust::make_transform_iterator(thrust::make_counting_iterator<int64_t>(0), IsFirst{keys});
+  }
 };
 
-__global__ void make_keys_kernel(Store store, Bags bags, uint64_t* keys, int32_t* positions, Fault* fault) {
+template <class Key>
+__global__ void make_keys_kernel(Store store, Bags bags, Key* keys, int32_t* positions, FaultSink faults) {
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < bags.nnz; i += int64_t(gridDim.x) * blockDim.x) {
     const int64_t bag = bag_of(bags, i);
     const TableView& table = store.tables[bag / bags.batch];
-    keys[i] = uint64_t(table.first_row + checked_id(bags, table, bag, i, fault));
+    keys[i] = Key(table.first_row + checked_id(bags, table, bag, i, faults));
     positions[i] = int32_t(i);
   }
 }
 
-__global__ void mark_first_kernel(const uint64_t* keys, int64_t nnz, int32_t* marks) {
-  for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < nnz; i += int64_t(gridDim.x) * blockDim.x)
-    marks[i] = i == 0 || keys[i] != keys[i - 1];
-}
-
-__global__ void list_unique_kernel(const uint64_t* keys, const int32_t* ranks, int64_t nnz, UniqueRows out) {
+template <class Key>
+__global__ void list_unique_kernel(const Key* keys, const int32_t* ranks, int64_t nnz, UniqueRows out) {
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *out.count = nnz == 0 ? 0 : ranks[nnz - 1];
     out.starts[*out.count] = nnz;
   }
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < nnz; i += int64_t(gridDim.x) * blockDim.x) {
-    if (i > 0 && ranks[i] == ranks[i - 1]) continue;
-    out.rows[ranks[i] - 1] = int64_t(keys[i]);
-    out.starts[ranks[i] - 1] = i;
+    const int32_t rank = ranks[i] - 1;
+    out.inverse[out.positions[i]] = rank;
+    if (i > 0 && ranks[i - 1] - 1 == rank) continue;
+    out.rows[rank] = int64_t(keys[i]);
+    out.starts[rank] = i;
   }
+}
+
+template <class Key>
+void find_unique(CudaQueue& queue, const StoreView& store, const Bags& bags, UniqueRows out, std::byte* base) {
+  const cudaStream_t stream = queue.stream();
+  const UniqueScratch<Key> scratch(base, bags.nnz);
+  const unsigned blocks = blocks_for(bags.nnz, kElementThreads);
+  if (bags.nnz > 0) {
+    make_keys_kernel<<<blocks, kElementThreads, 0, stream>>>(store_of(store), bags, scratch.keys, scratch.positions,
+                                                             queue.faults());
+    check_launch("make_keys");
+    const TableView& last = store.tables.back();
+    const int bits = std::max(1, int(std::bit_width(uint64_t(last.first_row + last.rows - 1))));
+    size_t bytes = scratch.temporary_bytes;
+    check_cuda(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, scratch.keys, scratch.sorted_keys,
+                                               scratch.positions, out.positions, int(bags.nnz), 0, bits, stream),
+               "sort");
+    bytes = scratch.temporary_bytes;
+    check_cuda(cub::DeviceScan::InclusiveSum(scratch.temporary, bytes, scratch.firsts(scratch.sorted_keys),
+                                             scratch.ranks, int(bags.nnz), stream),
+               "scan");
+  }
+  list_unique_kernel<<<blocks, kElementThreads, 0, stream>>>(scratch.sorted_keys, scratch.ranks, bags.nnz, out);
+  check_launch("list_unique");
 }
 
 // Update --------------------------------------------------------------------------------------------------------------
 
-/// Where a piece lies in the scratch is a matter of luck; what it holds is not.
+/// Cuts [begin, end) into pieces. Where they lie in the scratch is a matter of luck; what they hold is not.
+__device__ int64_t cut(const Pieces& level, int64_t u, int64_t begin, int64_t end) {
+  const int64_t count = (end - begin + kGradientPiece - 1) / kGradientPiece;
+  const int64_t first =
+      int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(level.count), (unsigned long long)(count)));
+  level.first[u] = int32_t(first);
+  for (int64_t p = 0; p < count; ++p) {
+    const int64_t from = begin + p * kGradientPiece;
+    level.pieces[first + p] = {from, from + kGradientPiece < end ? from + kGradientPiece : end};
+  }
+  return count;
+}
+
 __global__ void list_pieces_kernel(UniqueRows unique, UpdateScratch scratch) {
   for (int64_t u = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; u < *unique.count;
        u += int64_t(gridDim.x) * blockDim.x) {
     const int64_t begin = unique.starts[u], end = unique.starts[u + 1];
     if (end - begin <= kGradientPiece) continue;
-    const int64_t count = (end - begin + kGradientPiece - 1) / kGradientPiece;
-    const int64_t first =
-        int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(scratch.piece_count), (unsigned long long)(count)));
-    scratch.first_piece[u] = int32_t(first);
-    for (int64_t p = 0; p < count; ++p) {
-      const int64_t from = begin + p * kGradientPiece;
-      scratch.pieces[first + p] = {from, from + kGradientPiece < end ? from + kGradientPiece : end};
-    }
+    const int64_t pieces = cut(scratch.gradients, u, begin, end), first = scratch.gradients.first[u];
+    if (pieces > kGradientPiece) cut(scratch.groups, u, first, first + pieces);
   }
 }
 
+template <class T>
 __device__ void sum_gradients(const Bags& bags, const UniqueRows& unique, BagVectors gradients, int64_t dim,
                               Piece piece, float* sum) {
   for (int64_t j = threadIdx.x & 31; j < dim; j += 32) sum[j] = 0;
   for (int64_t i = piece.begin; i < piece.end; ++i) {
-    const float* gradient = vector_of(bags, gradients, dim, bag_of(bags, unique.positions[i]));
-    for (int64_t j = threadIdx.x & 31; j < dim; j += 32) sum[j] += gradient[j];
+    const T* gradient = vector_of<T>(bags, gradients, dim, bag_of(bags, unique.positions[i]));
+    for (int64_t j = threadIdx.x & 31; j < dim; j += 32) sum[j] += to_float(gradient[j]);
   }
 }
 
+template <class T>
 __global__ void __launch_bounds__(kThreads)
-    sum_pieces_kernel(Bags bags, UniqueRows unique, BagVectors gradients, int64_t dim, UpdateScratch scratch) {
-  for (int64_t p = warp_index(); p < *scratch.piece_count; p += warp_count())
-    sum_gradients(bags, unique, gradients, dim, scratch.pieces[p], scratch.sums + p * dim);
+    sum_pieces_kernel(Bags bags, UniqueRows unique, BagVectors gradients, int64_t dim, Pieces pieces) {
+  for (int64_t p = warp_index(); p < *pieces.count; p += warp_count())
+    sum_gradients<T>(bags, unique, gradients, dim, pieces.pieces[p], pieces.sums + p * dim);
+}
+
+/// Adds `count` vectors that follow each other, one after the other.
+__device__ void sum_vectors(const float* from, int64_t count, int64_t dim, float* to) {
+  for (int64_t j = threadIdx.x & 31; j < dim; j += 32) {
+    float sum = from[j];
+    for (int64_t i = 1; i < count; ++i) sum += from[i * dim + j];
+    to[j] = sum;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) sum_groups_kernel(int64_t dim, UpdateScratch scratch) {
+  for (int64_t g = warp_index(); g < *scratch.groups.count; g += warp_count()) {
+    const Piece group = scratch.groups.pieces[g];
+    sum_vectors(scratch.gradients.sums + group.begin * dim, group.end - group.begin, dim,
+                scratch.groups.sums + g * dim);
+  }
 }
 
 __device__ void apply_rule(OptimizerRule rule, float lr, const TableView& table, int64_t row, int64_t dim,
@@ -196,9 +290,10 @@ __device__ void apply_rule(OptimizerRule rule, float lr, const TableView& table,
   for (int64_t i = lane; i < dim; i += 32) values[i] = sgd(values[i], gradient[i], lr);
 }
 
+template <class T>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(Store store, Bags bags, UniqueRows unique, BagVectors gradients, OptimizerRule rule,
-                  const StepState* state, UpdateScratch scratch, Fault* fault) {
+                  const StepState* state, UpdateScratch scratch, FaultSink faults) {
   extern __shared__ float shared[];
   const Warp warp;
   const int64_t dim = store.dim;
@@ -209,22 +304,17 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t row = unique.rows[u] - table.first_row;
     const Piece all{unique.starts[u], unique.starts[u + 1]};
     if (all.end - all.begin <= kGradientPiece) {
-      sum_gradients(bags, unique, gradients, dim, all, gradient);
+      sum_gradients<T>(bags, unique, gradients, dim, all, gradient);
     } else {
-      const int64_t pieces = (all.end - all.begin + kGradientPiece - 1) / kGradientPiece;
-      const float* sums = scratch.sums + scratch.first_piece[u] * dim;
-      for (int64_t j = warp.lane(); j < dim; j += 32) {
-        float sum = sums[j];
-        for (int64_t p = 1; p < pieces; ++p) sum += sums[p * dim + j];
-        gradient[j] = sum;
-      }
+      const LastSums last(scratch, u, all.end - all.begin, dim);
+      sum_vectors(last.sums, last.count, dim, gradient);
     }
     with_device_codec(table.codec, [&]<class Codec>(Codec) {
       load_row<Codec>(store, table, row, values);
       warp.sync();
       apply_rule(rule, state->table_lr, table, row, dim, gradient, values);
       warp.sync();
-      store_row<Codec>(store, table, row, values, fault);
+      store_row<Codec>(store, table, row, values, faults);
       warp.sync();
     });
   }
@@ -234,7 +324,7 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     fill_uniform_kernel(Store store, int table_index, int64_t first, int64_t count, float bound, uint64_t seed,
-                        int64_t record_floats, Fault* fault) {
+                        int64_t record_floats, FaultSink faults) {
   extern __shared__ float shared[];
   const Warp warp;
   const TableView table = store.tables[table_index];
@@ -246,19 +336,19 @@ __global__ void __launch_bounds__(kThreads)
         values[i + k] = (2 * uniform_float(random.word[k]) - 1) * bound;
     }
     warp.sync();
-    with_device_codec(table.codec, [&]<class Codec>(Codec) { store_row<Codec>(store, table, row, values, fault); });
+    with_device_codec(table.codec, [&]<class Codec>(Codec) { store_row<Codec>(store, table, row, values, faults); });
     for (int64_t i = warp.lane(); i < record_floats; i += 32) table.element_state(row)[i] = 0;
     if (table.row_state && warp.lane() == 0) table.row_state[row] = 0;
     warp.sync();
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    encode_rows_kernel(Store store, int table_index, int64_t first, int64_t count, const float* rows, Fault* fault) {
+__global__ void __launch_bounds__(kThreads) encode_rows_kernel(Store store, int table_index, int64_t first,
+                                                               int64_t count, const float* rows, FaultSink faults) {
   const TableView table = store.tables[table_index];
   for (int64_t i = warp_index(); i < count; i += warp_count()) {
     with_device_codec(table.codec, [&]<class Codec>(Codec) {
-      store_row<Codec>(store, table, first + i, rows + i * store.dim, fault);
+      store_row<Codec>(store, table, first + i, rows + i * store.dim, faults);
     });
     __syncwarp();
   }
@@ -283,49 +373,52 @@ size_t shared_rows(Kernel kernel, int64_t rows, int64_t dim) {
 }
 
 /// Whether the kernels of sparse128.cu serve: rows of 128, and vectors that can be moved 16 bytes at a time.
-bool fits_registers(const StoreView& store, BagVectors vectors) {
-  return store.dim == 128 && vectors.sample_stride % 4 == 0 && reinterpret_cast<uintptr_t>(vectors.data) % 16 == 0;
+bool fits_registers(const StoreView& store, const void* data, int64_t stride, DType dtype) {
+  return store.dim == 128 && stride % int64_t(16 / size_of(dtype)) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 
 }  // namespace
 
-size_t CudaDevice::sparse_scratch_bytes(int64_t nnz, int64_t dim) {
-  return std::max(UniqueScratch(nullptr, nnz).bytes, UpdateScratch(nullptr, nnz, dim).bytes);
+size_t CudaDevice::unique_scratch_bytes(int64_t nnz) {
+  return UniqueScratch<uint64_t>(nullptr, nnz).bytes;
+}
+size_t CudaDevice::update_scratch_bytes(int64_t nnz, int64_t dim) {
+  return UpdateScratch(nullptr, nnz, dim).bytes;
 }
 
-void CudaDevice::lookup(Queue& queue, const StoreView& store, const Bags& bags, BagVectors out) {
+void CudaDevice::lookup(Queue& queue, const StoreView& store, const Bags& bags, BagVectors out, Rounding rounding) {
   const int64_t count = bags.tables * bags.batch;
   if (count == 0) return;
-  if (!bags.offsets && fits_registers(store, out)) return lookup128(cuda(queue), store_of(store), bags, out);
-  const size_t shared = bags.offsets ? shared_rows(lookup_kernel, 1, store.dim) : 0;
-  lookup_kernel<<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(store_of(store), bags, out,
-                                                                                       cuda(queue).fault());
+  if (!bags.offsets && fits_registers(store, out.data, out.sample_stride, out.dtype))
+    return lookup128(cuda(queue), store_of(store), bags, out, rounding);
+  with_dtype(out.dtype, [&]<class T>(T) {
+    const size_t shared = shared_rows(lookup_kernel<T>, 2, store.dim);
+    lookup_kernel<T><<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(
+        store_of(store), bags, out, rounding, cuda(queue).faults());
+  });
   check_launch("lookup");
 }
 
-void CudaDevice::unique(Queue& queue, const StoreView& store, const Bags& bags, UniqueRows out, std::byte* base) {
-  const cudaStream_t stream = cuda(queue).stream();
-  const UniqueScratch scratch(base, bags.nnz);
-  const unsigned blocks = blocks_for(bags.nnz, kElementThreads);
-  if (bags.nnz > 0) {
-    make_keys_kernel<<<blocks, kElementThreads, 0, stream>>>(store_of(store), bags, scratch.keys, scratch.positions,
-                                                             cuda(queue).fault());
-    check_launch("make_keys");
-    const TableView& last = store.tables.back();
-    const int bits = std::max(1, int(std::bit_width(uint64_t(last.first_row + last.rows - 1))));
-    size_t bytes = scratch.temporary_bytes;
-    check_cuda(cub::DeviceRadixSort::SortPairs(scratch.temporary, bytes, scratch.keys, scratch.sorted_keys,
-                                               scratch.positions, out.positions, int(bags.nnz), 0, bits, stream),
-               "sort");
-    mark_first_kernel<<<blocks, kElementThreads, 0, stream>>>(scratch.sorted_keys, bags.nnz, scratch.positions);
-    check_launch("mark_first");
-    bytes = scratch.temporary_bytes;
-    check_cuda(cub::DeviceScan::InclusiveSum(scratch.temporary, bytes, scratch.positions, scratch.ranks, int(bags.nnz),
-                                             stream),
-               "scan");
+void CudaDevice::unique(Queue& queue, const StoreView& store, const Bags& bags, UniqueRows out, std::byte* scratch) {
+  const TableView& last = store.tables.back();
+  if (last.first_row + last.rows <= int64_t(UINT32_MAX)) {
+    find_unique<uint32_t>(cuda(queue), store, bags, out, scratch);
+  } else {
+    find_unique<uint64_t>(cuda(queue), store, bags, out, scratch);
   }
-  list_unique_kernel<<<blocks, kElementThreads, 0, stream>>>(scratch.sorted_keys, scratch.ranks, bags.nnz, out);
-  check_launch("list_unique");
+}
+
+void CudaDevice::lookup_unique(Queue& queue, const StoreView& store, int64_t nnz, const UniqueRows& unique, Matrix out,
+                               Rounding rounding) {
+  if (nnz == 0) return;
+  if (fits_registers(store, out.data, out.stride, out.dtype))
+    return lookup_unique128(cuda(queue), store_of(store), nnz, unique, out, rounding);
+  with_dtype(out.dtype, [&]<class T>(T) {
+    const size_t shared = shared_rows(lookup_unique_kernel<T>, 1, store.dim);
+    lookup_unique_kernel<T>
+        <<<blocks_for(nnz, kWarps), kThreads, shared, cuda(queue).stream()>>>(store_of(store), unique, out, rounding);
+  });
+  check_launch("lookup_unique");
 }
 
 void CudaDevice::update(Queue& queue, const StoreView& store, const Bags& bags, const UniqueRows& unique,
@@ -333,20 +426,28 @@ void CudaDevice::update(Queue& queue, const StoreView& store, const Bags& bags, 
   if (bags.nnz == 0) return;
   const cudaStream_t stream = cuda(queue).stream();
   const UpdateScratch scratch(base, bags.nnz, store.dim);
-  zero(queue, scratch.piece_count, sizeof(int64_t));
+  zero(queue, scratch.gradients.count, 2 * sizeof(int64_t));
   list_pieces_kernel<<<blocks_for(bags.nnz, kElementThreads), kElementThreads, 0, stream>>>(unique, scratch);
   check_launch("list_pieces");
-  sum_pieces_kernel<<<blocks_for(2 * (bags.nnz / kGradientPiece) + 1, kWarps), kThreads, 0, stream>>>(
-      bags, unique, gradients, store.dim, scratch);
-  check_launch("sum_pieces");
-  if (fits_registers(store, gradients)) {
+  if (fits_registers(store, gradients.data, gradients.sample_stride, gradients.dtype)) {
+    sum_pieces128(cuda(queue), bags, unique, gradients, scratch.gradients);
+    sum_groups128(cuda(queue), bags, scratch);
     update128(cuda(queue), store_of(store), bags, unique, gradients, rule, state, scratch);
     return settle(stream, store.overflow);
   }
-  const size_t shared = shared_rows(update_kernel, 2, store.dim);
-  update_kernel<<<blocks_for(bags.nnz, kWarps), kThreads, shared, stream>>>(store_of(store), bags, unique, gradients,
-                                                                            rule, state, scratch, cuda(queue).fault());
-  check_launch("update");
+  const int64_t most_pieces = UpdateScratch::most_pieces(bags.nnz);
+  with_dtype(gradients.dtype, [&]<class T>(T) {
+    sum_pieces_kernel<T><<<blocks_for(most_pieces, kWarps), kThreads, 0, stream>>>(bags, unique, gradients, store.dim,
+                                                                                   scratch.gradients);
+    check_launch("sum_pieces");
+    sum_groups_kernel<<<blocks_for(UpdateScratch::most_pieces(most_pieces), kWarps), kThreads, 0, stream>>>(store.dim,
+                                                                                                            scratch);
+    check_launch("sum_groups");
+    const size_t shared = shared_rows(update_kernel<T>, 2, store.dim);
+    update_kernel<T><<<blocks_for(bags.nnz, kWarps), kThreads, shared, stream>>>(
+        store_of(store), bags, unique, gradients, rule, state, scratch, cuda(queue).faults());
+    check_launch("update");
+  });
   settle(stream, store.overflow);
 }
 
@@ -356,7 +457,7 @@ void CudaDevice::fill_uniform(Queue& queue, const StoreView& store, int64_t tabl
   const int64_t state_floats = int64_t((view.record_bytes - view.slot_bytes) / sizeof(float));
   const size_t shared = shared_rows(fill_uniform_kernel, 1, store.dim);
   fill_uniform_kernel<<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(
-      store_of(store), int(table), first, count, bound, seed, state_floats, cuda(queue).fault());
+      store_of(store), int(table), first, count, bound, seed, state_floats, cuda(queue).faults());
   check_launch("fill_uniform");
   settle(cuda(queue).stream(), store.overflow);
 }
@@ -365,7 +466,7 @@ void CudaDevice::encode_rows(Queue& queue, const StoreView& store, int64_t table
                              const float* rows) {
   if (count == 0) return;
   encode_rows_kernel<<<blocks_for(count, kWarps), kThreads, 0, cuda(queue).stream()>>>(
-      store_of(store), int(table), first, count, rows, cuda(queue).fault());
+      store_of(store), int(table), first, count, rows, cuda(queue).faults());
   check_launch("encode_rows");
   settle(cuda(queue).stream(), store.overflow);
 }

@@ -1,4 +1,5 @@
-// Lookup and update of rows of 128 elements: a lane holds four of them in registers from load to store.
+// Lookup and update of rows of 128 elements: half a warp works on a row, a lane holds eight consecutive elements in
+// registers from load to store.
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/pfor128.cuh"
 #include "kernels/cuda/store.cuh"
@@ -6,125 +7,437 @@
 namespace dlrm::cuda {
 namespace {
 
-__device__ float4 overflow_row(const Store& store, uint32_t entry, int lane) {
-  return reinterpret_cast<const float4*>(store.overflow.rows + int64_t(entry) * 128)[lane];
+constexpr int kHalves = 2 * kWarps;  // of a block
+constexpr int kLookupRows = 2;       // in flight per half
+// Gradients in flight per half, of a row and of a piece of one.
+constexpr int kGradients = 2;
+constexpr int kPieceGradients = 8;
+constexpr int kUpdateBlocks = 8;  // of a multiprocessor at once
+// Of kernels whose work is known on the device only: enough to fill it, few enough that idle ones cost nothing.
+constexpr int64_t kMostBlocks = 132 * 64;
+
+__device__ int64_t half_index() {
+  return blockIdx.x * int64_t(kHalves) + threadIdx.x / 16;
+}
+__device__ int64_t half_count() {
+  return gridDim.x * int64_t(kHalves);
+}
+/// The first index of this warp's halves: what loops that all lanes must leave together count by.
+__device__ int64_t warp_first() {
+  return blockIdx.x * int64_t(kHalves) + threadIdx.x / 32 * 2;
 }
 
-__global__ void __launch_bounds__(kThreads) lookup128_kernel(Store store, Bags bags, BagVectors out, Fault* fault) {
-  const int lane = int(threadIdx.x & 31);
-  const int64_t count = bags.tables * bags.batch;
-  for (int64_t bag = warp_index(); bag < count; bag += warp_count()) {
-    const TableView& table = store.tables[bag / bags.batch];
-    const uint32_t* slot = reinterpret_cast<const uint32_t*>(table.slot(checked_id(bags, table, bag, bag, fault)));
-    float4 row;
-    if (table.codec == CodecId::raw) {
-      row = reinterpret_cast<const float4*>(slot)[lane];
+__device__ Eight plus(const Eight& a, const Eight& b) {
+  return {make_float4(a.low.x + b.low.x, a.low.y + b.low.y, a.low.z + b.low.z, a.low.w + b.low.w),
+          make_float4(a.high.x + b.high.x, a.high.y + b.high.y, a.high.z + b.high.z, a.high.w + b.high.w)};
+}
+
+__device__ Eight load_eight(const float* row, int lane) {
+  const float4* at = reinterpret_cast<const float4*>(row) + 2 * lane;
+  return {at[0], at[1]};
+}
+__device__ void store_eight(float* row, int lane, const Eight& values) {
+  float4* at = reinterpret_cast<float4*>(row) + 2 * lane;
+  at[0] = values.low;
+  at[1] = values.high;
+}
+
+/// Finds rows' tables. Each lane of a half knows where two tables begin.
+class TableFinder {
+ public:
+  __device__ TableFinder(const Store& store, HalfWarp half)
+      : store_(store), half_(half), first_(first_row(half.lane())), second_(first_row(half.lane() + 16)) {}
+
+  /// All lanes of the warp must ask.
+  __device__ int operator()(int64_t global_row) const {
+    if (store_.table_count > 32) return table_of(store_, global_row);
+    return __popc(half_.ballot(first_ <= global_row)) + __popc(half_.ballot(second_ <= global_row)) - 1;
+  }
+
+ private:
+  __device__ int64_t first_row(int table) const {
+    return table < store_.table_count ? store_.tables[table].first_row : INT64_MAX;
+  }
+
+  const Store& store_;
+  HalfWarp half_;
+  int64_t first_, second_;
+};
+
+/// A lane's share of a slot on its way through the registers.
+struct LoadedRow {
+  const uint32_t* slot;
+  Pfor128::Words words;  // or, of a raw row, its eight elements in a, codes and low
+  bool raw;
+};
+
+template <bool kUpper = false>
+__device__ LoadedRow load_slot(const TableView& table, int64_t row, int lane) {
+  LoadedRow loaded{reinterpret_cast<const uint32_t*>(table.slot(row)), {}, table.codec == CodecId::raw};
+  if (loaded.raw) {
+    const uint4* at = reinterpret_cast<const uint4*>(loaded.slot) + 2 * lane;
+    const uint4 words = at[0];
+    loaded.words = {make_uint2(words.x, words.y), words.z, words.w, 0, at[1]};
+  } else {
+    loaded.words = Pfor128::load<kUpper>(loaded.slot, lane);
+  }
+  return loaded;
+}
+
+/// Values of a row that is raw or in the overflow pool.
+__device__ Eight verbatim(const Store& store, const LoadedRow& row, int lane) {
+  if (!row.raw) return load_eight(store.overflow.rows + int64_t(row.slot[0]) * 128, lane);
+  const Pfor128::Words& words = row.words;
+  return {make_float4(__uint_as_float(words.a.x), __uint_as_float(words.a.y), __uint_as_float(words.codes0),
+                      __uint_as_float(words.codes1)),
+          make_float4(__uint_as_float(words.low.x), __uint_as_float(words.low.y), __uint_as_float(words.low.z),
+                      __uint_as_float(words.low.w))};
+}
+
+__device__ bool is_verbatim(const LoadedRow& row) {
+  return row.raw || Pfor128::is_overflow(row.words.tail);
+}
+
+// Lookup --------------------------------------------------------------------------------------------------------------
+
+__device__ uint32_t nearest_halves(float first, float second) {
+  uint32_t halves;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(second), "f"(first));
+  return halves;
+}
+__device__ uint32_t upper_halves(float first, float second) {
+  return __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
+}
+
+/// kStream: the values will not be read again soon.
+template <bool kStream, class V>
+__device__ void put(V* to, V value) {
+  if constexpr (kStream) {
+    __stcs(to, value);
+  } else {
+    *to = value;
+  }
+}
+
+/// Decodes, rounds and, if `wanted`, stores. All lanes of the warp must call it.
+template <class T, Rounding kRounding, bool kStream>
+__device__ void finish(const Store& store, const LoadedRow& row, bool wanted, T* out, HalfWarp half) {
+  constexpr bool kUpper = kRounding == Rounding::truncate;
+  const bool decoded = !is_verbatim(row);
+  Eight values{};
+  uint4 halves{};
+  if (__any_sync(kAllLanes, decoded)) {
+    if constexpr (kUpper) {
+      halves = Pfor128::decode_upper(row.words, row.slot, decoded, half);
     } else {
-      const Pfor128::Words words = Pfor128::load(slot, lane);
-      row = Pfor128::is_overflow(words) ? overflow_row(store, slot[0], lane) : Pfor128::decode(words, slot, lane);
+      values = Pfor128::decode(row.words, row.slot, decoded, half);
     }
-    __stcs(reinterpret_cast<float4*>(vector_of(bags, out, 128, bag)) + lane, row);
+  }
+  if (!decoded) {
+    values = verbatim(store, row, half.lane());
+    if constexpr (kUpper)
+      halves = make_uint4(upper_halves(values.low.x, values.low.y), upper_halves(values.low.z, values.low.w),
+                          upper_halves(values.high.x, values.high.y), upper_halves(values.high.z, values.high.w));
+  }
+  if (!wanted) return;
+  if constexpr (sizeof(T) == 2) {
+    if constexpr (!kUpper)
+      halves = make_uint4(nearest_halves(values.low.x, values.low.y), nearest_halves(values.low.z, values.low.w),
+                          nearest_halves(values.high.x, values.high.y), nearest_halves(values.high.z, values.high.w));
+    put<kStream>(reinterpret_cast<uint4*>(out) + half.lane(), halves);
+  } else {
+    if constexpr (kUpper) {
+      const auto whole = [](uint32_t word) { return __uint_as_float(word); };
+      values.low = make_float4(whole(halves.x << 16), whole(halves.x & 0xffff0000u), whole(halves.y << 16),
+                               whole(halves.y & 0xffff0000u));
+      values.high = make_float4(whole(halves.z << 16), whole(halves.z & 0xffff0000u), whole(halves.w << 16),
+                                whole(halves.w & 0xffff0000u));
+    }
+    put<kStream>(reinterpret_cast<float4*>(out) + 2 * half.lane(), values.low);
+    put<kStream>(reinterpret_cast<float4*>(out) + 2 * half.lane() + 1, values.high);
   }
 }
 
-__device__ float4 plus(float4 a, float4 b) {
-  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+/// Blocks in y are tables.
+template <class T, Rounding kRounding>
+__global__ void __launch_bounds__(kThreads) lookup128_kernel(Store store, Bags bags, BagVectors out, FaultSink faults) {
+  const HalfWarp half;
+  const TableView& table = store.tables[blockIdx.y];
+  const int64_t* const ids = bags.ids + blockIdx.y * bags.batch;
+  T* const to = static_cast<T*>(out.data) + blockIdx.y * int64_t(128);
+  const int64_t offset = half_index() - warp_first();
+  for (int64_t first = warp_first() * kLookupRows; first < bags.batch; first += half_count() * kLookupRows) {
+    LoadedRow rows[kLookupRows];
+#pragma unroll
+    for (int r = 0; r < kLookupRows; ++r) {
+      const int64_t sample = min(first + 2 * r + offset, bags.batch - 1), id = ids[sample];
+      const bool good = uint64_t(id) < uint64_t(table.rows);
+      if (!good) report(faults, {Fault::bad_id, int64_t(blockIdx.y), id, table.rows, sample});
+      rows[r] = load_slot<kRounding == Rounding::truncate>(table, good ? id : 0, half.lane());
+    }
+#pragma unroll
+    for (int r = 0; r < kLookupRows; ++r) {
+      const int64_t sample = first + 2 * r + offset;
+      finish<T, kRounding, true>(store, rows[r], sample < bags.batch, to + sample * out.sample_stride, half);
+    }
+  }
 }
 
-/// The sum of a row's gradients in the order and the pieces that Device::update promises.
-__device__ float4 gradient_of(const Bags& bags, const UniqueRows& unique, BagVectors gradients,
-                              const UpdateScratch& scratch, int64_t u, int lane) {
-  const int64_t begin = unique.starts[u], end = unique.starts[u + 1];
-  float4 sum = make_float4(0, 0, 0, 0);
-  if (end - begin <= kGradientPiece) {
-    for (int64_t i = begin; i < end; ++i)
-      sum = plus(sum, reinterpret_cast<const float4*>(
-                          vector_of(bags, gradients, 128, bag_of(bags, unique.positions[i])))[lane]);
-    return sum;
+template <class T, Rounding kRounding>
+__global__ void __launch_bounds__(kThreads) lookup_unique128_kernel(Store store, UniqueRows unique, Matrix out) {
+  const HalfWarp half;
+  const int64_t count = *unique.count, offset = half_index() - warp_first();
+  const TableFinder find(store, half);
+  for (int64_t first = warp_first() * kLookupRows; first < count; first += half_count() * kLookupRows) {
+    LoadedRow rows[kLookupRows];
+#pragma unroll
+    for (int r = 0; r < kLookupRows; ++r) {
+      const int64_t row = unique.rows[min(first + 2 * r + offset, count - 1)];
+      const TableView& table = store.tables[find(row)];
+      rows[r] = load_slot<kRounding == Rounding::truncate>(table, row - table.first_row, half.lane());
+    }
+#pragma unroll
+    for (int r = 0; r < kLookupRows; ++r) {
+      const int64_t u = first + 2 * r + offset;
+      finish<T, kRounding, false>(store, rows[r], u < count, out.row<T>(u), half);
+    }
   }
-  const float4* sums = reinterpret_cast<const float4*>(scratch.sums + scratch.first_piece[u] * int64_t(128));
-  sum = sums[lane];
-  for (int64_t p = 1; p < (end - begin + kGradientPiece - 1) / kGradientPiece; ++p)
-    sum = plus(sum, sums[p * 32 + lane]);
+}
+
+// Update --------------------------------------------------------------------------------------------------------------
+
+/// A lane's eight elements of a gradient as they are in memory, which is read once.
+template <class T>
+struct Gradient {
+  float4 low, high;
+  __device__ void load(const T* gradient, int lane) {
+    const float4* at = reinterpret_cast<const float4*>(gradient) + 2 * lane;
+    low = __ldcs(at);
+    high = __ldcs(at + 1);
+  }
+  __device__ Eight values() const { return {low, high}; }
+};
+template <>
+struct Gradient<Bf16> {
+  uint4 halves;
+  __device__ void load(const Bf16* gradient, int lane) {
+    halves = __ldcs(reinterpret_cast<const uint4*>(gradient) + lane);
+  }
+  __device__ Eight values() const {
+    const auto low = [](uint32_t word) { return __uint_as_float(word << 16); };
+    const auto high = [](uint32_t word) { return __uint_as_float(word & 0xffff0000u); };
+    return {make_float4(low(halves.x), high(halves.x), low(halves.y), high(halves.y)),
+            make_float4(low(halves.z), high(halves.z), low(halves.w), high(halves.w))};
+  }
+};
+
+/// Sums the gradients of occurrences [begin, begin + count) of a row of `table` in their order. Each lane finds out
+/// where one of 16 lies. All lanes of the warp must call it, each half for its own occurrences.
+template <class T, int kInFlight>
+__device__ Eight sum_gradients(const Bags& bags, const UniqueRows& unique, BagVectors gradients, int table,
+                               int64_t begin, int count, HalfWarp half) {
+  const T* const column = static_cast<const T*>(gradients.data) + table * int64_t(128);
+  const int32_t* const positions = unique.positions + begin;
+  Eight sum{};
+  for (int some = 0; __any_sync(kAllLanes, some < count); some += 16) {
+    const int last = min(count, some + 16);
+    int sample = 0;
+    if (some + half.lane() < count) sample = int(bag_of(bags, positions[some + half.lane()])) - table * int(bags.batch);
+    for (int i = some; __any_sync(kAllLanes, i < last); i += kInFlight) {
+      Gradient<T> some_gradients[kInFlight];
+#pragma unroll
+      for (int k = 0; k < kInFlight; ++k) {
+        const int64_t row = half.broadcast(sample, (i + k) & 15);
+        if (i + k < last) some_gradients[k].load(column + row * gradients.sample_stride, half.lane());
+      }
+#pragma unroll
+      for (int k = 0; k < kInFlight; ++k)
+        if (i + k < last) sum = plus(sum, some_gradients[k].values());
+    }
+  }
   return sum;
 }
 
-__device__ float4 updated(OptimizerRule rule, float lr, const TableView& table, int64_t row, float4 value,
-                          float4 gradient, int lane) {
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_pieces128_kernel(Bags bags, UniqueRows unique, BagVectors gradients, Pieces pieces) {
+  const HalfWarp half;
+  const int64_t count = *pieces.count, offset = half_index() - warp_first();
+  for (int64_t first = warp_first(); first < count; first += half_count()) {
+    const int64_t p = first + offset;
+    const Piece piece = p < count ? pieces.pieces[p] : Piece{0, 0};
+    const int table = p < count ? int(bag_of(bags, unique.positions[piece.begin]) / bags.batch) : 0;
+    const Eight sum = sum_gradients<T, kPieceGradients>(bags, unique, gradients, table, piece.begin,
+                                                        int(piece.end - piece.begin), half);
+    if (p < count) store_eight(pieces.sums + p * 128, half.lane(), sum);
+  }
+}
+
+/// Adds `count` vectors that follow each other, one after the other.
+__device__ Eight sum_vectors(const float* from, int count, int lane) {
+  Eight sum = load_eight(from, lane);
+#pragma unroll 4
+  for (int i = 1; i < count; ++i) sum = plus(sum, load_eight(from + i * 128, lane));
+  return sum;
+}
+
+__global__ void __launch_bounds__(kThreads) sum_groups128_kernel(UpdateScratch scratch) {
+  const int lane = HalfWarp().lane();
+  for (int64_t g = half_index(); g < *scratch.groups.count; g += half_count()) {
+    const Piece group = scratch.groups.pieces[g];
+    store_eight(scratch.groups.sums + g * 128, lane,
+                sum_vectors(scratch.gradients.sums + group.begin * 128, int(group.end - group.begin), lane));
+  }
+}
+
+/// The sum of a row's gradients in the order and the pieces that Device::update promises. All lanes of the warp must
+/// call it.
+template <class T>
+__device__ Eight gradient_of(const Bags& bags, const UniqueRows& unique, BagVectors gradients,
+                             const UpdateScratch& scratch, int table, int64_t u, bool active, HalfWarp half) {
+  const int64_t begin = unique.starts[u];
+  const int count = active ? int(unique.starts[u + 1] - begin) : 0;
+  const bool in_pieces = count > kGradientPiece;
+  const Eight sum = sum_gradients<T, kGradients>(bags, unique, gradients, table, begin, in_pieces ? 0 : count, half);
+  if (!in_pieces) return sum;
+  const LastSums last(scratch, u, count, 128);
+  return sum_vectors(last.sums, last.count, half.lane());
+}
+
+__device__ float4 sgd(float4 value, float4 gradient, float lr) {
+  return make_float4(dlrm::sgd(value.x, gradient.x, lr), dlrm::sgd(value.y, gradient.y, lr),
+                     dlrm::sgd(value.z, gradient.z, lr), dlrm::sgd(value.w, gradient.w, lr));
+}
+__device__ float4 adagrad(float4 value, float4 gradient, float lr, float eps, float4& sum) {
+  return make_float4(
+      dlrm::adagrad(value.x, gradient.x, lr, eps, sum.x), dlrm::adagrad(value.y, gradient.y, lr, eps, sum.y),
+      dlrm::adagrad(value.z, gradient.z, lr, eps, sum.z), dlrm::adagrad(value.w, gradient.w, lr, eps, sum.w));
+}
+__device__ float square(float4 v) {
+  return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
+}
+
+/// The row after the step. All lanes of the warp must call it; the optimizer's state changes where `active`.
+__device__ Eight updated(OptimizerRule rule, float lr, const TableView& table, int64_t row, const Eight& values,
+                         const Eight& gradient, bool active, HalfWarp half) {
   if (rule.kind == OptimizerKind::adagrad) {
-    float4* state = reinterpret_cast<float4*>(table.element_state(row)) + lane;
-    float4 sum = *state;
-    value.x = adagrad(value.x, gradient.x, lr, rule.eps, sum.x);
-    value.y = adagrad(value.y, gradient.y, lr, rule.eps, sum.y);
-    value.z = adagrad(value.z, gradient.z, lr, rule.eps, sum.z);
-    value.w = adagrad(value.w, gradient.w, lr, rule.eps, sum.w);
-    *state = sum;
-    return value;
+    if (!active) return values;
+    float* const state = table.element_state(row);
+    Eight sums = load_eight(state, half.lane());
+    const Eight result{adagrad(values.low, gradient.low, lr, rule.eps, sums.low),
+                       adagrad(values.high, gradient.high, lr, rule.eps, sums.high)};
+    store_eight(state, half.lane(), sums);
+    return result;
   }
   if (rule.kind == OptimizerKind::rowwise_adagrad) {
-    float square = fmaf(gradient.w, gradient.w,
-                        fmaf(gradient.z, gradient.z, fmaf(gradient.y, gradient.y, gradient.x * gradient.x)));
-    for (int distance = 16; distance > 0; distance /= 2) square += __shfl_xor_sync(Warp::kAll, square, distance);
+    const float squares = half.sum(square(gradient.low) + square(gradient.high));
     float sum = table.row_state[row];
-    lr = rowwise_adagrad_lr(square / 128, lr, rule.eps, sum);
+    lr = rowwise_adagrad_lr(squares / 128, lr, rule.eps, sum);
     __syncwarp();
-    if (lane == 0) table.row_state[row] = sum;
+    if (active && half.lane() == 0) table.row_state[row] = sum;
   }
-  return make_float4(sgd(value.x, gradient.x, lr), sgd(value.y, gradient.y, lr), sgd(value.z, gradient.z, lr),
-                     sgd(value.w, gradient.w, lr));
+  return {sgd(values.low, gradient.low, lr), sgd(values.high, gradient.high, lr)};
 }
 
-__device__ void store_pfor(const Store& store, uint32_t* slot, bool had_entry, uint32_t entry, float4 row, int lane,
-                           Fault* fault) {
-  if (Pfor128::encode(row, slot, lane)) {
+/// Encodes a row of a pfor table and stores it, in its slot or in the overflow pool. All lanes of the warp must call
+/// it; stores where `active`.
+__device__ void store_pfor(const Store& store, const LoadedRow& old, const Eight& values, bool active, HalfWarp half,
+                           FaultSink faults) {
+  const int lane = half.lane();
+  const bool had_entry = Pfor128::is_overflow(old.words.tail);
+  uint32_t entry = active && had_entry ? old.slot[0] : 0;
+  const Pfor128::Encoded encoded = Pfor128::encode(values, half);  // its shuffles part the load above and stores below
+  uint32_t* const slot = const_cast<uint32_t*>(old.slot);
+  if (active && encoded.fits) {
+    encoded.store(slot, lane);
     if (had_entry && lane == 0) store.overflow.returned_list[add(&store.overflow.counters->returned)] = entry;
-    return;
   }
-  if (!had_entry) {
-    if (lane == 0) entry = take_entry(store.overflow, fault);
-    entry = __shfl_sync(Warp::kAll, entry, 0);
-  }
-  reinterpret_cast<float4*>(store.overflow.rows + int64_t(entry) * 128)[lane] = row;
-  PforCodec::write_overflow(Warp{}, entry, 128, reinterpret_cast<std::byte*>(slot));
+  const bool pooled = active && !encoded.fits;
+  if (!__any_sync(kAllLanes, pooled)) return;
+  if (pooled && !had_entry && lane == 0) entry = take_entry(store.overflow, faults);
+  entry = half.broadcast(entry, 0);
+  if (!pooled) return;
+  store_eight(store.overflow.rows + int64_t(entry) * 128, lane, values);
+  Pfor128::overflow(entry, lane).store(slot, lane);
 }
 
-__global__ void __launch_bounds__(kThreads)
+template <class T>
+__global__ void __launch_bounds__(kThreads, kUpdateBlocks)
     update128_kernel(Store store, Bags bags, UniqueRows unique, BagVectors gradients, OptimizerRule rule,
-                     const StepState* state, UpdateScratch scratch, Fault* fault) {
-  const int lane = int(threadIdx.x & 31);
+                     const StepState* state, UpdateScratch scratch, FaultSink faults) {
+  const HalfWarp half;
   const float lr = state->table_lr;
-  for (int64_t u = warp_index(); u < *unique.count; u += warp_count()) {
-    const TableView& table = store.tables[table_of(store, unique.rows[u])];
-    const int64_t row = unique.rows[u] - table.first_row;
-    uint32_t* slot = reinterpret_cast<uint32_t*>(table.slot(row));
-    if (table.codec == CodecId::raw) {
-      float4* at = reinterpret_cast<float4*>(slot) + lane;
-      const float4 value = *at;
-      *at = updated(rule, lr, table, row, value, gradient_of(bags, unique, gradients, scratch, u, lane), lane);
-      continue;
-    }
-    const Pfor128::Words words = Pfor128::load(slot, lane);
-    const bool had_entry = Pfor128::is_overflow(words);
-    const uint32_t entry = had_entry ? slot[0] : 0;
-    const float4 value = had_entry ? overflow_row(store, entry, lane) : Pfor128::decode(words, slot, lane);
-    const float4 gradient = gradient_of(bags, unique, gradients, scratch, u, lane);
-    __syncwarp();
-    store_pfor(store, slot, had_entry, entry, updated(rule, lr, table, row, value, gradient, lane), lane, fault);
+  const int64_t count = *unique.count, offset = half_index() - warp_first();
+  const TableFinder find(store, half);
+  for (int64_t first = warp_first(); first < count; first += half_count()) {
+    const bool active = first + offset < count;
+    const int64_t u = min(first + offset, count - 1), global_row = unique.rows[u];
+    const int table_index = find(global_row);
+    const TableView& table = store.tables[table_index];
+    const int64_t row = global_row - table.first_row;
+    const LoadedRow loaded = load_slot(table, row, half.lane());
+    const Eight gradient = gradient_of<T>(bags, unique, gradients, scratch, table_index, u, active, half);
+    const bool decoded = !is_verbatim(loaded);
+    Eight values{};
+    if (__any_sync(kAllLanes, decoded)) values = Pfor128::decode(loaded.words, loaded.slot, decoded, half);
+    if (!decoded) values = verbatim(store, loaded, half.lane());
+    values = updated(rule, lr, table, row, values, gradient, active, half);
+    if (active && loaded.raw)
+      store_eight(reinterpret_cast<float*>(const_cast<uint32_t*>(loaded.slot)), half.lane(), values);
+    if (__any_sync(kAllLanes, !loaded.raw)) store_pfor(store, loaded, values, active && !loaded.raw, half, faults);
   }
+}
+
+/// Calls f with the type of the elements and the rounding.
+template <class F>
+void with_output(DType dtype, Rounding rounding, F&& f) {
+  with_dtype(dtype, [&]<class T>(T) {
+    rounding == Rounding::nearest ? f.template operator()<T, Rounding::nearest>()
+                                  : f.template operator()<T, Rounding::truncate>();
+  });
 }
 
 }  // namespace
 
-void lookup128(CudaQueue& queue, const Store& store, const Bags& bags, BagVectors out) {
-  lookup128_kernel<<<blocks_for(bags.tables * bags.batch, kWarps), kThreads, 0, queue.stream()>>>(store, bags, out,
-                                                                                                  queue.fault());
+void lookup128(CudaQueue& queue, const Store& store, const Bags& bags, BagVectors out, Rounding rounding) {
+  const dim3 blocks(blocks_for(bags.batch, kHalves * kLookupRows), unsigned(bags.tables));
+  with_output(out.dtype, rounding, [&]<class T, Rounding kRounding>() {
+    lookup128_kernel<T, kRounding><<<blocks, kThreads, 0, queue.stream()>>>(store, bags, out, queue.faults());
+  });
   check_launch("lookup128");
+}
+
+void lookup_unique128(CudaQueue& queue, const Store& store, int64_t nnz, const UniqueRows& unique, Matrix out,
+                      Rounding rounding) {
+  const unsigned blocks = blocks_for(nnz, kHalves * kLookupRows, kMostBlocks);
+  with_output(out.dtype, rounding, [&]<class T, Rounding kRounding>() {
+    lookup_unique128_kernel<T, kRounding><<<blocks, kThreads, 0, queue.stream()>>>(store, unique, out);
+  });
+  check_launch("lookup_unique128");
+}
+
+void sum_pieces128(CudaQueue& queue, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
+                   const Pieces& pieces) {
+  const unsigned blocks = blocks_for(UpdateScratch::most_pieces(bags.nnz), kHalves, kMostBlocks);
+  with_dtype(gradients.dtype, [&]<class T>(T) {
+    sum_pieces128_kernel<T><<<blocks, kThreads, 0, queue.stream()>>>(bags, unique, gradients, pieces);
+  });
+  check_launch("sum_pieces128");
+}
+
+void sum_groups128(CudaQueue& queue, const Bags& bags, const UpdateScratch& scratch) {
+  const int64_t most = UpdateScratch::most_pieces(UpdateScratch::most_pieces(bags.nnz));
+  sum_groups128_kernel<<<blocks_for(most, kHalves), kThreads, 0, queue.stream()>>>(scratch);
+  check_launch("sum_groups128");
 }
 
 void update128(CudaQueue& queue, const Store& store, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
                OptimizerRule rule, const StepState* state, const UpdateScratch& scratch) {
-  update128_kernel<<<blocks_for(bags.nnz, kWarps), kThreads, 0, queue.stream()>>>(store, bags, unique, gradients, rule,
-                                                                                  state, scratch, queue.fault());
+  const unsigned blocks = blocks_for(bags.nnz, kHalves, kMostBlocks);
+  with_dtype(gradients.dtype, [&]<class T>(T) {
+    update128_kernel<T>
+        <<<blocks, kThreads, 0, queue.stream()>>>(store, bags, unique, gradients, rule, state, scratch, queue.faults());
+  });
   check_launch("update128");
 }
 

@@ -36,12 +36,15 @@ inline Store store_of(const StoreView& view) {
 
 // Faults --------------------------------------------------------------------------------------------------------------
 
-__device__ inline void report(Fault* fault, Fault found) {
-  if (atomicCAS(&fault->kind, int32_t(Fault::none), found.kind) != Fault::none) return;
+__device__ inline void report(FaultSink sink, Fault found) {
+  if (atomicExch(sink.taken, 1) != 0) return;
+  volatile Fault* fault = sink.fault;
   fault->table = found.table;
   fault->id = found.id;
   fault->rows = found.rows;
   fault->sample = found.sample;
+  __threadfence_system();
+  fault->kind = found.kind;  // last: it is what the host waits for
 }
 
 // Overflow pool -------------------------------------------------------------------------------------------------------
@@ -50,12 +53,12 @@ __device__ inline int64_t add(int64_t* counter) {
   return int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull));
 }
 
-__device__ inline uint32_t take_entry(const OverflowView& pool, Fault* fault) {
+__device__ inline uint32_t take_entry(const OverflowView& pool, FaultSink faults) {
   const int64_t ticket = add(&pool.counters->taken);
   if (ticket < pool.counters->free) return pool.free_list[pool.counters->free - 1 - ticket];
   const int64_t entry = pool.counters->fresh + ticket - pool.counters->free;
   if (entry < pool.capacity) return uint32_t(entry);
-  report(fault, {Fault::pool_full, 0, 0, 0, 0});
+  report(faults, {Fault::pool_full, 0, 0, 0, 0});
   return 0;
 }
 
@@ -71,45 +74,72 @@ __device__ inline int64_t bag_of(const Bags& bags, int64_t position) {
   return low;
 }
 
-__device__ inline float* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag) {
-  return vectors.data + bag % bags.batch * vectors.sample_stride + bag / bags.batch * dim;
+template <class T>
+__device__ T* vector_of(const Bags& bags, BagVectors vectors, int64_t dim, int64_t bag) {
+  return static_cast<T*>(vectors.data) + bag % bags.batch * vectors.sample_stride + bag / bags.batch * dim;
 }
 
 /// A bad id is reported and row 0 stands in for it: the run ends when the queue is synchronized.
 __device__ inline int64_t checked_id(const Bags& bags, const TableView& table, int64_t bag, int64_t position,
-                                     Fault* fault) {
+                                     FaultSink faults) {
   const int64_t id = bags.ids[position];
   if (uint64_t(id) < uint64_t(table.rows)) return id;
-  report(fault, {Fault::bad_id, bag / bags.batch, id, table.rows, bag % bags.batch});
+  report(faults, {Fault::bad_id, bag / bags.batch, id, table.rows, bag % bags.batch});
   return 0;
 }
 
 // Update -------------------------------------------------------------------------------------------------------------
 
-/// Some consecutive occurrences of one row.
+/// Some consecutive occurrences of one row, or some consecutive pieces of it.
 struct Piece {
   int64_t begin, end;
 };
 
-struct UpdateScratch {
-  int64_t* piece_count;
-  int32_t* first_piece;  // per distinct row that has more than one
+/// Pieces of one level and their sums. A row has its pieces side by side.
+struct Pieces {
+  int64_t* count;
+  int32_t* first;  // per distinct row that has pieces
   Piece* pieces;
   float* sums;  // [pieces, dim]
+};
+
+struct UpdateScratch {
+  Pieces gradients;  // of more than kGradientPiece occurrences
+  Pieces groups;     // of more than kGradientPiece such pieces
   size_t bytes;
 
+  static int64_t most_pieces(int64_t items) { return 2 * (items / kGradientPiece) + 1; }
+
   UpdateScratch(std::byte* base, int64_t nnz, int64_t dim) {
-    const int64_t most = 2 * (nnz / kGradientPiece) + 1;
     size_t used = 0;
     const auto place = [&](auto*& pointer, int64_t count) {
       pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(base + used);
       used += (size_t(count) * sizeof(*pointer) + 255) / 256 * 256;
     };
-    place(piece_count, 1);
-    place(first_piece, nnz);
-    place(pieces, most);
-    place(sums, most * dim);
+    place(gradients.count, 2);
+    groups.count = gradients.count + 1;
+    int64_t most = nnz;
+    for (Pieces* level : {&gradients, &groups}) {
+      most = most_pieces(most);
+      place(level->first, nnz);
+      place(level->pieces, most);
+      place(level->sums, most * dim);
+    }
     bytes = used;
+  }
+};
+
+/// Where the last level of a row's sums is, `count` vectors, where it has pieces.
+struct LastSums {
+  const float* sums;
+  int count;
+
+  __device__ LastSums(const UpdateScratch& scratch, int64_t u, int64_t occurrences, int64_t dim) {
+    const int64_t pieces = (occurrences + kGradientPiece - 1) / kGradientPiece;
+    const bool grouped = pieces > kGradientPiece;
+    const Pieces& level = grouped ? scratch.groups : scratch.gradients;
+    sums = level.sums + level.first[u] * dim;
+    count = int(grouped ? (pieces + kGradientPiece - 1) / kGradientPiece : pieces);
   }
 };
 
@@ -123,7 +153,12 @@ __device__ inline int table_of(const Store& store, int64_t global_row) {
 }
 
 // Launchers of sparse128.cu, whose kernels keep a row of 128 elements in the registers of a warp.
-void lookup128(CudaQueue& queue, const Store& store, const Bags& bags, BagVectors out);
+void lookup128(CudaQueue& queue, const Store& store, const Bags& bags, BagVectors out, Rounding rounding);
+void lookup_unique128(CudaQueue& queue, const Store& store, int64_t nnz, const UniqueRows& unique, Matrix out,
+                      Rounding rounding);
+void sum_pieces128(CudaQueue& queue, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
+                   const Pieces& pieces);
+void sum_groups128(CudaQueue& queue, const Bags& bags, const UpdateScratch& scratch);
 void update128(CudaQueue& queue, const Store& store, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
                OptimizerRule rule, const StepState* state, const UpdateScratch& scratch);
 

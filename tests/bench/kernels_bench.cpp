@@ -90,7 +90,12 @@ void update(benchmark::State& state) {
   tables.vectors = normal_rows(kBatch * kTables * dim);
   const StepState step{0, 0.0f, 1e-3f};
   size_t batch = 0;
-  for (auto _ : state) tables.store->update(*tables.queue, tables.bags(batch++), tables.bag_vectors(dim), &step);
+  const DistinctRows distinct(*tables.device, kBatch * kTables);
+  for (auto _ : state) {
+    const Bags bags = tables.bags(batch++);
+    tables.store->find_distinct(*tables.queue, bags, distinct);
+    tables.store->update(*tables.queue, bags, distinct, tables.bag_vectors(dim), &step);
+  }
   state.SetItemsProcessed(state.iterations() * kBatch * kTables);
 }
 
