@@ -26,6 +26,11 @@ fs::path array_file(const fs::path& directory, const std::string& name) {
   return directory / "dense" / (name + ".npy");
 }
 
+/// "top_0_weight_exp_avg"
+std::string state_name(const Parameter& parameter, const Model& model, int64_t state) {
+  return parameter.name + "_" + element_state_names(model.config().dense_optimizer.kind)[size_t(state)];
+}
+
 int64_t piece_rows(size_t row_bytes) {
   return std::max<int64_t>(1, kPieceBytes / int64_t(row_bytes));
 }
@@ -43,11 +48,18 @@ struct Sections {
 // Manifest ------------------------------------------------------------------------------------------------------------
 
 json optimizer_json(const OptimizerRule& rule) {
-  return {{"name", optimizer_name(rule.kind)}, {"eps", rule.eps}};
+  json j = {{"name", optimizer_name(rule.kind)}, {"eps", rule.eps}};
+  if (rule.kind == OptimizerKind::adam) j.update({{"beta1", rule.beta1}, {"beta2", rule.beta2}});
+  return j;
 }
 
 OptimizerRule optimizer_of(const json& j) {
-  return {optimizer_by_name(j.at("name").get<std::string>()), j.at("eps")};
+  OptimizerRule rule{optimizer_by_name(j.at("name").get<std::string>()), j.at("eps")};
+  if (rule.kind == OptimizerKind::adam) {
+    rule.beta1 = j.at("beta1");
+    rule.beta2 = j.at("beta2");
+  }
+  return rule;
 }
 
 json manifest_json(const Checkpoint& c) {
@@ -179,8 +191,9 @@ void write_files(const fs::path& directory, Checkpoint checkpoint, Model& model,
   checkpoint.model = model.config();
   for (const Parameter& parameter : model.parameters()) {
     write_array(directory, parameter.name, parameter, model.read(queue, parameter), checkpoint);
-    if (model.has_sums())
-      write_array(directory, parameter.name + "_sum", parameter, model.read(queue, parameter, true), checkpoint);
+    for (int64_t state = 0; state < model.states(); ++state)
+      write_array(directory, state_name(parameter, model, state), parameter, model.read(queue, parameter, state),
+                  checkpoint);
   }
   for (int64_t t = 0; t < model.store().tables(); ++t)
     checkpoint.tables.push_back(write_table(table_file(directory, size_t(t)), model, queue, t));
@@ -370,8 +383,8 @@ void load_checkpoint(const Checkpoint& checkpoint, Model& model, Queue& queue, b
   }
   for (const Parameter& parameter : model.parameters()) {
     model.write(queue, parameter, read_array(checkpoint, parameter.name));
-    if (with_state && model.has_sums())
-      model.write(queue, parameter, read_array(checkpoint, parameter.name + "_sum"), true);
+    for (int64_t state = 0; with_state && state < model.states(); ++state)
+      model.write(queue, parameter, read_array(checkpoint, state_name(parameter, model, state)), state);
   }
   for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
     visit_rows(checkpoint, t, [&](int64_t first, int64_t count, const float* rows, const float* state) {

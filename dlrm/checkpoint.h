@@ -1,7 +1,8 @@
 // Our own checkpoints: a directory that exists whole or not at all.
 //
 //   manifest.json           what the model is, what each file holds, sizes and checksums; itself checked
-//   dense/NAME.npy          MLP arrays, weights [out, in], NAME as in Model::parameters(); NAME_sum.npy with adagrad
+//   dense/NAME.npy          MLP arrays, weights [out, in], NAME as in Model::parameters(); NAME_STATE.npy for each
+//                         state of the optimizer: sum; exp_avg, exp_avg_sq
 //   tables/INDEX.bin        one table, three sections, little-endian:
 //                             slots     rows * slot_bytes, as the codec documents; pool indices zero
 //                             state     rows * state_floats floats of optimizer state

@@ -62,6 +62,7 @@ struct Key {
 
 constexpr double kMaxWidth = 1 << 20;  // of a layer or row, so that products of two sizes stay far from overflow
 constexpr double kMaxBatch = 1 << 24;
+constexpr double kBelowOne = 1 - 1e-6;  // so that a float is below 1, too
 constexpr double kMaxFloat = std::numeric_limits<float>::max();
 
 // In the order in which they are printed; the keys of a section stand together.
@@ -81,7 +82,9 @@ const std::vector<Key>& keys() {
       {KEY(embedding.optimizer.name), one_of({kOptimizerNames.begin(), kOptimizerNames.end()}),
        "optimizer of the tables"},
       {KEY(embedding.optimizer.lr), between(0, kMaxFloat), "learning rate of the tables"},
-      {KEY(embedding.optimizer.eps), between(0, kMaxFloat), "0: 1e-10 for adagrad, 1e-8 for rowwise_adagrad"},
+      {KEY(embedding.optimizer.eps), between(0, kMaxFloat), "0: 1e-10 for adagrad, 1e-8 for rowwise_adagrad and adam"},
+      {KEY(embedding.optimizer.beta1), between(0, kBelowOne), "of adam: decay of the average of gradients"},
+      {KEY(embedding.optimizer.beta2), between(0, kBelowOne), "of adam: decay of the average of their squares"},
       {KEY(train.steps), at_least(0), "steps to train; 0: as many as train.epochs asks"},
       {KEY(train.epochs), at_least(1), "passes over the training data, where train.steps is 0"},
       {KEY(train.seed), any(), "of initial values and random rounding"},
@@ -95,9 +98,11 @@ const std::vector<Key>& keys() {
       {KEY(train.keep_checkpoints), at_least(1), "checkpoints kept; older ones are removed"},
       {KEY(train.target_auc), between(0, 1), "stop once an evaluation reaches it; 0: never"},
       {KEY(train.log_every), at_least(1), "steps between progress lines"},
-      {KEY(train.optimizer.name), one_of({"sgd", "adagrad"}), "optimizer of the MLPs"},
+      {KEY(train.optimizer.name), one_of({"sgd", "adagrad", "adam"}), "optimizer of the MLPs"},
       {KEY(train.optimizer.lr), between(0, kMaxFloat), "learning rate of the MLPs"},
-      {KEY(train.optimizer.eps), between(0, kMaxFloat), "0: 1e-10 for adagrad"},
+      {KEY(train.optimizer.eps), between(0, kMaxFloat), "0: 1e-10 for adagrad, 1e-8 for adam"},
+      {KEY(train.optimizer.beta1), between(0, kBelowOne), "of adam: decay of the average of gradients"},
+      {KEY(train.optimizer.beta2), between(0, kBelowOne), "of adam: decay of the average of their squares"},
       {KEY(train.schedule.warmup), at_least(0), "steps of linear warm-up of both learning rates"},
       {KEY(train.schedule.decay_start), at_least(0), "step at which quadratic decay begins"},
       {KEY(train.schedule.decay_steps), at_least(0), "steps from there to a learning rate of 0; 0: no decay"},
@@ -343,6 +348,7 @@ void read_override(const std::string& set, Config& config, std::map<std::string,
 double usual_eps(const std::string& optimizer) {
   if (optimizer == "adagrad") return 1e-10;         // torch.optim.Adagrad
   if (optimizer == "rowwise_adagrad") return 1e-8;  // FBGEMM
+  if (optimizer == "adam") return 1e-8;             // torch.optim.Adam, SparseAdam
   return 0.0;                                       // sgd has none
 }
 

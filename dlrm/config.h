@@ -14,6 +14,7 @@ struct OptimizerConfig {
   std::string name = "sgd";
   double lr = 1.0;
   double eps = 0.0;  // 0 becomes the optimizer's usual value when a config is read
+  double beta1 = 0.9, beta2 = 0.999;
   bool operator==(const OptimizerConfig&) const = default;
 };
 

@@ -28,8 +28,8 @@ ModelConfig checked(ModelConfig config) {
         config.dim, "), found ", config.bottom.empty() ? 0 : config.bottom.back());
   check(!config.top.empty() && config.top.back() == 1, "model.top: expected to end in 1, found ",
         config.top.empty() ? 0 : config.top.back());
-  check(config.dense_optimizer.kind != OptimizerKind::adagrad || config.dense_optimizer.eps > 0,
-        "train.optimizer.eps: expected a number above 0 for adagrad");
+  check(config.dense_optimizer.kind == OptimizerKind::sgd || config.dense_optimizer.eps > 0,
+        "train.optimizer.eps: expected a number above 0 for ", optimizer_name(config.dense_optimizer.kind));
   if (config.max_ids == 0) config.max_ids = config.max_batch * int64_t(config.tables.size());
   return config;
 }
@@ -60,7 +60,7 @@ Model::Model(Device& device, ModelConfig config)
   top_ = make_layers("top", config_.dim + vectors_ * (vectors_ - 1) / 2, config_.top);
   weights_ = Buffer(device, bytes(flat_floats_));
   gradients_ = Buffer(device, bytes(flat_floats_));
-  if (has_sums()) sums_ = Buffer(device, bytes(flat_floats_));
+  states_ = Buffer(device, bytes(states() * flat_floats_));
   if (dtype() == DType::bf16) rounded_weights_ = Buffer(device, size_t(flat_floats_) * sizeof(Bf16));
 
   const int64_t batch = config_.max_batch;
@@ -125,7 +125,7 @@ void Model::initialize(Queue& queue, uint64_t seed) {
     }
     write(queue, parameter, values);
   }
-  if (has_sums()) device_.zero(queue, sums_.data(), sums_.bytes());
+  device_.zero(queue, states_.data(), states_.bytes());
   store_.initialize(queue, seed);
 }
 
@@ -161,7 +161,7 @@ void Model::queue_step(Queue& queue, const Input& input) {
   backward(queue, input, vectors);
   const Range range(queue, "update");
   store_.queue_update(queue, input.bags, *input.rows, bag_vectors(row_gradients_), state);
-  device_.dense_update(queue, weights_.as<float>(), gradients_.as<float>(), sums_.as<float>(), flat_floats_,
+  device_.dense_update(queue, weights_.as<float>(), gradients_.as<float>(), states_.as<float>(), flat_floats_,
                        config_.dense_optimizer, state, rounded_weights_.as<Bf16>());
 }
 
@@ -334,8 +334,14 @@ BagVectors Model::bag_vectors(const Buffer& buffer) const {
   return {buffer.data(), store_.tables() * config_.dim, dtype()};
 }
 
-std::vector<float> Model::read(Queue& queue, const Parameter& parameter, bool sums) {
-  const float* from = (sums ? sums_ : weights_).as<float>() + parameter.offset;
+float* Model::place_of(const Parameter& parameter, int64_t state) const {
+  check(state >= kValues && state < states(), parameter.name, ": optimizer state ", state, ", it has ", states());
+  float* base = state == kValues ? weights_.as<float>() : states_.as<float>() + state * flat_floats_;
+  return base + parameter.offset;
+}
+
+std::vector<float> Model::read(Queue& queue, const Parameter& parameter, int64_t state) {
+  const float* from = place_of(parameter, state);
   std::vector<float> values(size_t(parameter.rows * parameter.cols));
   for (int64_t r = 0; r < parameter.rows; ++r)
     device_.copy(queue, &values[size_t(r * parameter.cols)], from + r * parameter.stride, bytes(parameter.cols));
@@ -343,14 +349,14 @@ std::vector<float> Model::read(Queue& queue, const Parameter& parameter, bool su
   return values;
 }
 
-void Model::write(Queue& queue, const Parameter& parameter, const std::vector<float>& values, bool sums) {
+void Model::write(Queue& queue, const Parameter& parameter, const std::vector<float>& values, int64_t state) {
   check(int64_t(values.size()) == parameter.rows * parameter.cols, parameter.name, ": ", values.size(),
         " values, expected ", parameter.rows, " x ", parameter.cols);
-  float* to = (sums ? sums_ : weights_).as<float>() + parameter.offset;
+  float* to = place_of(parameter, state);
   for (int64_t r = 0; r < parameter.rows; ++r)
     device_.copy(queue, to + r * parameter.stride, &values[size_t(r * parameter.cols)], bytes(parameter.cols));
   std::vector<Bf16> rounded(values.size());
-  if (rounded_weights_.data() && !sums) {
+  if (rounded_weights_.data() && state == kValues) {
     std::transform(values.begin(), values.end(), rounded.begin(), to_bf16);
     Bf16* rounded_to = rounded_weights_.as<Bf16>() + parameter.offset;
     for (int64_t r = 0; r < parameter.rows; ++r)

@@ -64,10 +64,12 @@ class Model {
   void predict(Queue& queue, const Batch& batch, float* logits);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  bool has_sums() const { return config_.dense_optimizer.kind == OptimizerKind::adagrad; }
-  // Host memory, [rows, cols] without padding. `sums`: the optimizer's sums of squares instead of the values.
-  std::vector<float> read(Queue& queue, const Parameter& parameter, bool sums = false);
-  void write(Queue& queue, const Parameter& parameter, const std::vector<float>& values, bool sums = false);
+  /// States that the optimizer of the MLPs keeps for each element, see element_state_names().
+  int64_t states() const { return element_states(config_.dense_optimizer.kind); }
+  // Host memory, [rows, cols] without padding. state: the optimizer's state of that number instead of the values.
+  std::vector<float> read(Queue& queue, const Parameter& parameter, int64_t state = kValues);
+  void write(Queue& queue, const Parameter& parameter, const std::vector<float>& values, int64_t state = kValues);
+  static constexpr int64_t kValues = -1;
 
  private:
   struct Layer {
@@ -95,6 +97,8 @@ class Model {
   Input make_input();
   /// Copies a batch to the device on the input queue, which `queue` then waits for.
   Input& stage(Queue& queue, const Batch& batch, const StepState* state);
+  /// Where an array's values, or its optimizer's states, are.
+  float* place_of(const Parameter& parameter, int64_t state) const;
   Linear linear(const Layer& layer) const;
   Linear gradients(const Layer& layer) const;
   void queue_step(Queue& queue, const Input& input);
@@ -120,7 +124,8 @@ class Model {
   int64_t flat_floats_ = 0;                           // of all MLP arrays
   std::vector<Parameter> parameters_;
   std::vector<Layer> bottom_, top_;
-  Buffer weights_, gradients_, sums_;            // [flat_floats]
+  Buffer weights_, gradients_;                   // [flat_floats]
+  Buffer states_;                                // [states, flat_floats]
   Buffer rounded_weights_;                       // [flat_floats] in bf16, where that is what products read
   Buffer rows_;                                  // [max_batch * tables, dim] looked up: per bag or distinct ones
   Buffer row_gradients_;                         // the same shape, per bag

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 OptimizerRule rule_of(const OptimizerConfig& config) {
-  return {optimizer_by_name(config.name), float(config.eps)};
+  return {optimizer_by_name(config.name), float(config.eps), float(config.beta1), float(config.beta2)};
 }
 
 class Trainer {
@@ -184,7 +184,9 @@ int64_t total_steps(const Config& config, const Split& split) {
 
 StepState step_state(const Config& config, int64_t step) {
   const float factor = learning_rate_factor(config.train.schedule, step);
-  return {step, float(config.train.optimizer.lr) * factor, float(config.embedding.optimizer.lr) * factor};
+  return {step, float(config.train.optimizer.lr) * factor, float(config.embedding.optimizer.lr) * factor,
+          adam_correction(rule_of(config.train.optimizer), step),
+          adam_correction(rule_of(config.embedding.optimizer), step)};
 }
 
 TrainResult train(const Config& config) {

@@ -276,7 +276,8 @@ EncodedRows EmbeddingStore::read_encoded(Queue& queue, int64_t table, int64_t fi
     std::byte* slot = &result.slots[i * view.slot_bytes];
     std::memcpy(slot, record, view.slot_bytes);
     if (element_states(config_.optimizer.kind) > 0)
-      std::memcpy(&result.state[i * size_t(dim)], record + view.slot_bytes, size_t(dim) * sizeof(float));
+      std::memcpy(&result.state[i * size_t(state_floats())], record + view.slot_bytes,
+                  size_t(state_floats()) * sizeof(float));
     with_codec(view.codec, [&]<class Codec>(Codec) {
       if (!Codec::is_overflow(slot, dim)) return;
       entries.push_back(Codec::overflow_index(slot));

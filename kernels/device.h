@@ -125,9 +125,9 @@ class Device {
   virtual void bce_with_logits(Queue&, const float* logits, const float* labels, int64_t batch, int64_t global_batch,
                                float* dlogits, float* loss) = 0;
 
-  /// One optimizer step on `count` parameters with state->dense_lr.   sums [count], of adagrad only   rounded [count]:
-  /// the new weights in bf16, or null.
-  virtual void dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count,
+  /// One optimizer step on `count` parameters with state->dense_lr.   states [element_states, count]   rounded
+  /// [count]: the new weights in bf16, or null.
+  virtual void dense_update(Queue&, float* weights, const float* gradients, float* states, int64_t count,
                             OptimizerRule rule, const StepState* state, Bf16* rounded) = 0;
 
   // Sparse ----------------------------------------------------------------------------------------------------------

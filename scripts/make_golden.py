@@ -80,6 +80,24 @@ class RowwiseAdagrad:
             table.grad = None
 
 
+class SparseAdam:
+    """torch.optim.SparseAdam, given the rows that the batch touched."""
+
+    def __init__(self, tables, lr, eps):
+        self.tables, self.touched = tables, None
+        self.optimizer = torch.optim.SparseAdam(tables, lr=lr, eps=eps)
+
+    def step(self):
+        for table, ids in zip(self.tables, self.touched):
+            rows = ids.unique()
+            table.grad = torch.sparse_coo_tensor(rows.unsqueeze(0), table.grad[rows], table.shape)
+        self.optimizer.step()
+
+    def zero_grad(self):
+        for table in self.tables:
+            table.grad = None
+
+
 def make_batch(generator, multi_hot):
     bags = len(ROWS) * BATCH
     lengths = torch.randint(0, 4, (bags,), generator=generator) if multi_hot else torch.ones(bags, dtype=torch.int64)
@@ -105,6 +123,7 @@ def run(tables_by, dense_by, lr, eps, multi_hot=False):
         "sgd": lambda p: torch.optim.SGD(p, lr=lr),
         "adagrad": lambda p: torch.optim.Adagrad(p, lr=lr, eps=eps),
         "rowwise_adagrad": lambda p: RowwiseAdagrad(p, lr, eps),
+        "adam": lambda p: SparseAdam(p, lr, eps) if p is model.tables else torch.optim.Adam(p, lr=lr, eps=eps),
     }
     optimizers = [make[dense_by](model.dense()), make[tables_by](model.tables)]
     case = {"dim": DIM, "numerical": NUMERICAL, "rows": ROWS, "bottom": BOTTOM, "top": TOP, "batch": BATCH, "lr": lr,
@@ -114,6 +133,8 @@ def run(tables_by, dense_by, lr, eps, multi_hot=False):
             optimizer.zero_grad()
         loss = torch.nn.functional.binary_cross_entropy_with_logits(model.forward(batch), batch["labels"])
         loss.backward()
+        offsets = batch["offsets"]
+        optimizers[1].touched = [batch["ids"][offsets[t * BATCH] : offsets[(t + 1) * BATCH]] for t in range(len(ROWS))]
         for optimizer in optimizers:
             optimizer.step()
         case["losses"].append(loss.item())
@@ -130,6 +151,7 @@ def main():
         "sgd": run("sgd", "sgd", 0.2, 0.0),
         "adagrad": run("adagrad", "adagrad", 0.05, 1e-10),
         "rowwise_adagrad": run("rowwise_adagrad", "adagrad", 0.05, 1e-8),
+        "adam": run("adam", "adam", 0.01, 1e-8),
         "sgd_multi_hot": run("sgd", "sgd", 0.2, 0.0, multi_hot=True),
     }
     for name, case in cases.items():

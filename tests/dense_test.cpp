@@ -305,20 +305,33 @@ class DenseUpdateTest : public DenseTest {};
 
 TEST_P(DenseUpdateTest, EqualsPyTorchsDefinition) {
   for (int64_t count : {0, 1, 31, 33, 10000}) {
-    for (OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adagrad}) {
+    for (OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adagrad, OptimizerKind::adam}) {
+      const OptimizerRule rule{kind, 1e-3f};
       const std::vector<float> w = normal_row(count, 1, 1), g = normal_row(count, 2, 1);
-      std::vector<float> s = normal_row(count, 3, 1);
-      for (float& x : s) x = x * x;
-      const Buffer w_b = upload(w), g_b = upload(g), s_b = upload(s), rounded_b(device(), size_t(count) * sizeof(Bf16)),
-                   state = upload(std::vector<StepState>{{0, 0.1f, 0.0f}});
-      device().dense_update(queue(), w_b.as<float>(), g_b.as<float>(), s_b.as<float>(), count, {kind, 1e-3f},
+      std::vector<float> states = normal_row(2 * count, 3, 1);  // adagrad's first half and adam's second are squares
+      for (float& x : states) x = x * x;
+      const Buffer w_b = upload(w), g_b = upload(g), states_b = upload(states),
+                   rounded_b(device(), size_t(count) * sizeof(Bf16)),
+                   state = upload(std::vector<StepState>{{4, 0.1f, 0.0f, adam_correction(rule, 4)}});
+      device().dense_update(queue(), w_b.as<float>(), g_b.as<float>(), states_b.as<float>(), count, rule,
                             state.as<StepState>(), rounded_b.as<Bf16>());
-      const std::vector<float> found = download<float>(w_b), sums = download<float>(s_b);
+      const std::vector<float> found = download<float>(w_b), found_states = download<float>(states_b);
+      const std::vector<Bf16> rounded = download<Bf16>(rounded_b);
+      for (size_t i = 0; i < w.size(); ++i) ASSERT_EQ(rounded[i].bits, to_bf16(found[i]).bits);
+      const double lr = double(0.1f), eps = double(1e-3f), beta1 = double(0.9f), beta2 = double(0.999f);
       for (size_t i = 0; i < w.size(); ++i) {
-        const double sum = double(s[i]) + double(g[i]) * g[i];
-        const bool sgd = kind == OptimizerKind::sgd;
-        ASSERT_NEAR(found[i], w[i] - double(0.1f) * g[i] / (sgd ? 1 : std::sqrt(sum) + double(1e-3f)), 1e-6);
-        ASSERT_NEAR(sums[i], sgd ? s[i] : sum, 1e-5);
+        double first = states[i], second = states[i + w.size()], step = lr * g[i];
+        if (kind == OptimizerKind::adagrad) {
+          first += double(g[i]) * g[i];
+          step = lr * g[i] / (std::sqrt(first) + eps);
+        } else if (kind == OptimizerKind::adam) {
+          first = beta1 * first + (1 - beta1) * g[i];
+          second = beta2 * second + (1 - beta2) * g[i] * g[i];
+          step = lr / (1 - std::pow(beta1, 5)) * first / (std::sqrt(second) / std::sqrt(1 - std::pow(beta2, 5)) + eps);
+        }
+        ASSERT_NEAR(found[i], w[i] - step, 1e-5);
+        ASSERT_NEAR(found_states[i], first, 1e-5);
+        ASSERT_NEAR(found_states[i + w.size()], second, 1e-5);
       }
     }
   }

@@ -92,7 +92,9 @@ class GoldenTest : public DeviceTest {
       const float lr = golden.at("lr");
       for (size_t step = 0; step < golden.at("losses").size(); ++step) {
         const double expected = golden.at("losses").at(step);
-        const float loss = model.train_step(queue(), batch_of(golden, step), {int64_t(step), lr, lr});
+        const AdamCorrection dense = adam_correction(model.config().dense_optimizer, int64_t(step)),
+                             table = adam_correction(model.config().table_optimizer, int64_t(step));
+        const float loss = model.train_step(queue(), batch_of(golden, step), {int64_t(step), lr, lr, dense, table});
         ASSERT_NEAR(loss, expected, 1e-5 * expected) << name << " step " << step;
       }
       for (const Parameter& parameter : model.parameters())
@@ -117,6 +119,9 @@ TEST_P(GoldenTest, AdagradTrainsLikePyTorch) {
 }
 TEST_P(GoldenTest, RowwiseAdagradTrainsLikeFbgemm) {
   expect_training_equals("rowwise_adagrad");
+}
+TEST_P(GoldenTest, AdamTrainsLikePyTorch) {
+  expect_training_equals("adam");
 }
 TEST_P(GoldenTest, BagsTrainLikePyTorch) {
   expect_training_equals("sgd_multi_hot");

@@ -42,6 +42,7 @@ HostBags random_bags(const std::vector<int64_t>& rows, int64_t batch, bool multi
 class SparseTest : public DeviceTest {
  protected:
   int64_t dim_ = 0;
+  int64_t step_ = 0;
   const std::vector<int64_t> rows_ = {3, 50, 1, 2000};
 
   EmbeddingStore make_store(OptimizerKind kind = OptimizerKind::sgd, int64_t max_ids = 40000) {
@@ -91,7 +92,9 @@ class SparseTest : public DeviceTest {
   std::vector<std::pair<int64_t, int64_t>> update(EmbeddingStore& store, const HostBags& host,
                                                   const std::vector<float>& gradients, int64_t stride, float lr) {
     const DeviceBags bags = upload_bags(host);
-    const Buffer device_gradients = upload(gradients), state = upload(std::vector<StepState>{{0, 0.0f, lr}});
+    const AdamCorrection correction = adam_correction(store.config().optimizer, step_);
+    const Buffer device_gradients = upload(gradients),
+                 state = upload(std::vector<StepState>{{step_++, 0.0f, lr, {}, correction}});
     const DistinctRows distinct(device(), bags.bags.nnz);
     store.find_distinct(queue(), bags.bags, distinct);
     store.update(queue(), bags.bags, distinct, {device_gradients.data(), stride}, state.as<StepState>());
@@ -281,10 +284,11 @@ TEST_P(UniqueTest, TouchedRowsAreListedOnceInOrder) {
   }
 }
 
-/// Gradients of each row summed in double, then the rule in double.
+/// Gradients of each row summed in double, then the rule in double.   sums, means: states of adagrad's and adam's kinds
 void naive_update(std::vector<std::vector<double>>& tables, std::vector<std::vector<double>>& sums,
-                  const HostBags& bags, const std::vector<float>& gradients, int64_t stride, OptimizerKind kind,
-                  double lr, double eps, int64_t dim) {
+                  std::vector<std::vector<double>>& means, int64_t step, const HostBags& bags,
+                  const std::vector<float>& gradients, int64_t stride, OptimizerKind kind, double lr, double eps,
+                  int64_t dim) {
   std::map<std::pair<int64_t, int64_t>, std::vector<double>> total;
   for (int64_t bag = 0; bag < bags.tables * bags.batch; ++bag) {
     for (int64_t i = bags.begin(bag); i < bags.begin(bag + 1); ++i) {
@@ -304,8 +308,15 @@ void naive_update(std::vector<std::vector<double>>& tables, std::vector<std::vec
       const double x = g[size_t(j)];
       if (kind == OptimizerKind::sgd) w -= lr * x;
       if (kind == OptimizerKind::rowwise_adagrad) w -= lr * x / (std::sqrt(sums[size_t(t)][size_t(row)]) + eps);
-      if (kind != OptimizerKind::adagrad) continue;
       double& s = sums[size_t(t)][size_t(row * dim + j)];
+      if (kind == OptimizerKind::adam) {
+        double& m = means[size_t(t)][size_t(row * dim + j)];
+        m = 0.9 * m + 0.1 * x;
+        s = 0.999 * s + 0.001 * x * x;
+        const double t_first = 1 - std::pow(0.9, step + 1), t_second = 1 - std::pow(0.999, step + 1);
+        w -= lr * std::sqrt(t_second) / t_first * m / (std::sqrt(s) + eps);
+      }
+      if (kind != OptimizerKind::adagrad) continue;
       s += x * x;
       w -= lr * x / (std::sqrt(s) + eps);
     }
@@ -322,16 +333,19 @@ TEST_P(UpdateTest, EqualsTheNaiveLoopInDouble) {
       for (bool multi_hot : {false, true}) {
         for (int64_t batch : {0, 1, 31, 33, 64, 65, 129, 1000, 4097}) {
           EmbeddingStore store = make_store(OptimizerKind(kind));
-          std::vector<std::vector<double>> tables, sums;
+          std::vector<std::vector<double>> tables, sums, means;
+          step_ = 0;
           for (const auto& table : all_rows(store)) {
             tables.emplace_back(table.begin(), table.end());
             sums.emplace_back(table.size(), 0.0);
+            means.emplace_back(table.size(), 0.0);
           }
           for (uint64_t step = 0; step < 2; ++step) {
             const HostBags bags = random_bags(rows_, batch, multi_hot, 10 + step);
             const std::vector<float> gradients = normal_row(batch * stride, step, 0.1);
             update(store, bags, gradients, stride, 0.1f);
-            naive_update(tables, sums, bags, gradients, stride, OptimizerKind(kind), double(0.1f), double(1e-3f), dim_);
+            naive_update(tables, sums, means, int64_t(step), bags, gradients, stride, OptimizerKind(kind), double(0.1f),
+                         double(1e-3f), dim_);
           }
           const auto found = all_rows(store);
           for (size_t t = 0; t < tables.size(); ++t)

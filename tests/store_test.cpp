@@ -154,7 +154,7 @@ TEST_P(StoreTest, EncodedBytesEqualTheCpus) {
 }
 
 TEST_P(StoreTest, StateReadBackHasTheBitsWritten) {
-  for (OptimizerKind kind : {OptimizerKind::adagrad, OptimizerKind::rowwise_adagrad}) {
+  for (OptimizerKind kind : {OptimizerKind::adagrad, OptimizerKind::rowwise_adagrad, OptimizerKind::adam}) {
     EmbeddingStore store(device(), config_of({{"t", 33, CodecId::pfor}}, 17, kind));
     store.initialize(queue(), 1);
     const std::vector<float> rows = read(store, 0, 0, 33);

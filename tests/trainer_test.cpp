@@ -134,7 +134,7 @@ TEST_P(VerifyTest, EveryCodecTrainsLikeRawWithEveryOptimizer) {
       const TempDir dir;
       Config c = run_config(dir, 300, 50, GetParam());
       c.embedding.optimizer = {std::string(optimizer), 0.05, 1e-8};
-      c.train.optimizer.name = optimizer == "sgd" ? "sgd" : "adagrad";
+      c.train.optimizer.name = optimizer == "rowwise_adagrad" ? "adagrad" : std::string(optimizer);
       c.embedding.codec = codec_name(codec);
       c.model.precision = optimizer == "sgd" ? "bf16" : "fp32";
       const Verification result = run(device(), c, 200);

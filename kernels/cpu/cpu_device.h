@@ -30,7 +30,7 @@ class CpuDevice : public Device {
                          Precision precision) override;
   void bce_with_logits(Queue&, const float* logits, const float* labels, int64_t batch, int64_t global_batch,
                        float* dlogits, float* loss) override;
-  void dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count, OptimizerRule rule,
+  void dense_update(Queue&, float* weights, const float* gradients, float* states, int64_t count, OptimizerRule rule,
                     const StepState* state, Bf16* rounded) override;
 
   size_t unique_scratch_bytes(int64_t nnz) override;

@@ -192,16 +192,19 @@ void CpuDevice::bce_with_logits(Queue&, const float* logits, const float* labels
   *loss = float(sum / double(global_batch));
 }
 
-void CpuDevice::dense_update(Queue&, float* weights, const float* gradients, float* sums, int64_t count,
+void CpuDevice::dense_update(Queue&, float* weights, const float* gradients, float* states, int64_t count,
                              OptimizerRule rule, const StepState* state, Bf16* rounded) {
   check(rule.kind != OptimizerKind::rowwise_adagrad, "optimizer ", optimizer_name(rule.kind),
-        " is for tables, expected sgd or adagrad for MLPs");
+        " is for tables, expected sgd, adagrad or adam for MLPs");
   const float lr = state->dense_lr, eps = rule.eps;
   parallel_for(count, kElements, [&](int64_t begin, int64_t end) {
     if (rule.kind == OptimizerKind::sgd) {
       for (int64_t i = begin; i < end; ++i) weights[i] = sgd(weights[i], gradients[i], lr);
+    } else if (rule.kind == OptimizerKind::adagrad) {
+      for (int64_t i = begin; i < end; ++i) weights[i] = adagrad(weights[i], gradients[i], lr, eps, states[i]);
     } else {
-      for (int64_t i = begin; i < end; ++i) weights[i] = adagrad(weights[i], gradients[i], lr, eps, sums[i]);
+      for (int64_t i = begin; i < end; ++i)
+        weights[i] = adam(weights[i], gradients[i], lr, rule, state->dense_adam, states[i], states[count + i]);
     }
     if (rounded) std::transform(weights + begin, weights + end, rounded + begin, to_bf16);
   });

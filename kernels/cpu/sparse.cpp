@@ -214,8 +214,15 @@ float mean_square(const float* gradient, int64_t dim) {
   return sum / float(dim);
 }
 
-void apply_rule(OptimizerRule rule, float lr, const TableView& table, int64_t row, int64_t dim, const float* gradient,
-                float* values) {
+void apply_rule(OptimizerRule rule, const StepState& state, const TableView& table, int64_t row, int64_t dim,
+                const float* gradient, float* values) {
+  float lr = state.table_lr;
+  if (rule.kind == OptimizerKind::adam) {
+    float *means = table.element_state(row), *squares = means + dim;
+    for (int64_t i = 0; i < dim; ++i)
+      values[i] = sparse_adam(values[i], gradient[i], lr, rule, state.table_adam, means[i], squares[i]);
+    return;
+  }
   if (rule.kind == OptimizerKind::adagrad) {
     float* sums = table.element_state(row);
     for (int64_t i = 0; i < dim; ++i) values[i] = adagrad(values[i], gradient[i], lr, rule.eps, sums[i]);
@@ -335,7 +342,7 @@ void CpuDevice::update(Queue&, const StoreView& store, const Bags& bags, const U
       }
       with_codec(table.codec, [&]<class Codec>(Codec) {
         load_row<Codec>(store, table, row, values.data());
-        apply_rule(rule, state->table_lr, table, row, dim, gradient.data(), values.data());
+        apply_rule(rule, *state, table, row, dim, gradient.data(), values.data());
         store_row<Codec>(store, table, row, values.data());
       });
     }

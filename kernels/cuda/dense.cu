@@ -210,12 +210,18 @@ __global__ void sum_loss_kernel(const double* partial, int count, double global_
   if (threadIdx.x == 0) *loss = float(sum / global_batch);
 }
 
-__global__ void dense_update_kernel(float* weights, const float* gradients, float* sums, int64_t count,
+__global__ void dense_update_kernel(float* weights, const float* gradients, float* states, int64_t count,
                                     OptimizerRule rule, const StepState* state, Bf16* rounded_weights) {
   const float lr = state->dense_lr;
   for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count; i += int64_t(gridDim.x) * blockDim.x) {
-    const float weight = rule.kind == OptimizerKind::sgd ? sgd(weights[i], gradients[i], lr)
-                                                         : adagrad(weights[i], gradients[i], lr, rule.eps, sums[i]);
+    float weight = weights[i];
+    if (rule.kind == OptimizerKind::sgd) {
+      weight = sgd(weight, gradients[i], lr);
+    } else if (rule.kind == OptimizerKind::adagrad) {
+      weight = adagrad(weight, gradients[i], lr, rule.eps, states[i]);
+    } else {
+      weight = adam(weight, gradients[i], lr, rule, state->dense_adam, states[i], states[count + i]);
+    }
     weights[i] = weight;
     if (rounded_weights) rounded_weights[i] = to_bf16(weight);
   }
@@ -286,12 +292,12 @@ void CudaDevice::bce_with_logits(Queue& queue, const float* logits, const float*
   check_launch("sum_loss");
 }
 
-void CudaDevice::dense_update(Queue& queue, float* weights, const float* gradients, float* sums, int64_t count,
+void CudaDevice::dense_update(Queue& queue, float* weights, const float* gradients, float* states, int64_t count,
                               OptimizerRule rule, const StepState* state, Bf16* rounded) {
   check(rule.kind != OptimizerKind::rowwise_adagrad, "optimizer ", optimizer_name(rule.kind),
-        " is for tables, expected sgd or adagrad for MLPs");
+        " is for tables, expected sgd, adagrad or adam for MLPs");
   if (count == 0) return;
-  dense_update_kernel<<<blocks_for(count, kThreads), kThreads, 0, cuda(queue).stream()>>>(weights, gradients, sums,
+  dense_update_kernel<<<blocks_for(count, kThreads), kThreads, 0, cuda(queue).stream()>>>(weights, gradients, states,
                                                                                           count, rule, state, rounded);
   check_launch("dense_update");
 }

@@ -270,9 +270,16 @@ __global__ void __launch_bounds__(kThreads) sum_groups_kernel(int64_t dim, Updat
   }
 }
 
-__device__ void apply_rule(OptimizerRule rule, float lr, const TableView& table, int64_t row, int64_t dim,
+__device__ void apply_rule(OptimizerRule rule, const StepState& state, const TableView& table, int64_t row, int64_t dim,
                            const float* gradient, float* values) {
   const int lane = int(threadIdx.x & 31);
+  float lr = state.table_lr;
+  if (rule.kind == OptimizerKind::adam) {
+    float *means = table.element_state(row), *squares = means + dim;
+    for (int64_t i = lane; i < dim; i += 32)
+      values[i] = sparse_adam(values[i], gradient[i], lr, rule, state.table_adam, means[i], squares[i]);
+    return;
+  }
   if (rule.kind == OptimizerKind::adagrad) {
     float* sums = table.element_state(row);
     for (int64_t i = lane; i < dim; i += 32) values[i] = adagrad(values[i], gradient[i], lr, rule.eps, sums[i]);
@@ -312,7 +319,7 @@ __global__ void __launch_bounds__(kThreads)
     with_device_codec(table.codec, [&]<class Codec>(Codec) {
       load_row<Codec>(store, table, row, values);
       warp.sync();
-      apply_rule(rule, state->table_lr, table, row, dim, gradient, values);
+      apply_rule(rule, *state, table, row, dim, gradient, values);
       warp.sync();
       store_row<Codec>(store, table, row, values, faults);
       warp.sync();

@@ -317,16 +317,35 @@ __device__ float square(float4 v) {
   return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
 }
 
+__device__ float4 adam(float4 value, float4 gradient, float lr, const OptimizerRule& rule, AdamCorrection correction,
+                       float4& mean, float4& square) {
+  return make_float4(sparse_adam(value.x, gradient.x, lr, rule, correction, mean.x, square.x),
+                     sparse_adam(value.y, gradient.y, lr, rule, correction, mean.y, square.y),
+                     sparse_adam(value.z, gradient.z, lr, rule, correction, mean.z, square.z),
+                     sparse_adam(value.w, gradient.w, lr, rule, correction, mean.w, square.w));
+}
+
 /// The row after the step. All lanes of the warp must call it; the optimizer's state changes where `active`.
-__device__ Eight updated(OptimizerRule rule, float lr, const TableView& table, int64_t row, const Eight& values,
-                         const Eight& gradient, bool active, HalfWarp half) {
+__device__ Eight updated(OptimizerRule rule, const StepState& state, const TableView& table, int64_t row,
+                         const Eight& values, const Eight& gradient, bool active, HalfWarp half) {
+  float lr = state.table_lr;
+  if (rule.kind == OptimizerKind::adam) {
+    if (!active) return values;
+    float *const mean_at = table.element_state(row), *const square_at = mean_at + 128;
+    Eight means = load_eight(mean_at, half.lane()), squares = load_eight(square_at, half.lane());
+    const Eight result{adam(values.low, gradient.low, lr, rule, state.table_adam, means.low, squares.low),
+                       adam(values.high, gradient.high, lr, rule, state.table_adam, means.high, squares.high)};
+    store_eight(mean_at, half.lane(), means);
+    store_eight(square_at, half.lane(), squares);
+    return result;
+  }
   if (rule.kind == OptimizerKind::adagrad) {
     if (!active) return values;
-    float* const state = table.element_state(row);
-    Eight sums = load_eight(state, half.lane());
+    float* const sums_at = table.element_state(row);
+    Eight sums = load_eight(sums_at, half.lane());
     const Eight result{adagrad(values.low, gradient.low, lr, rule.eps, sums.low),
                        adagrad(values.high, gradient.high, lr, rule.eps, sums.high)};
-    store_eight(state, half.lane(), sums);
+    store_eight(sums_at, half.lane(), sums);
     return result;
   }
   if (rule.kind == OptimizerKind::rowwise_adagrad) {
@@ -366,7 +385,6 @@ __global__ void __launch_bounds__(kThreads, kUpdateBlocks)
     update128_kernel(Store store, Bags bags, UniqueRows unique, BagVectors gradients, OptimizerRule rule,
                      const StepState* state, UpdateScratch scratch, FaultSink faults) {
   const HalfWarp half;
-  const float lr = state->table_lr;
   const int64_t count = *unique.count, offset = half_index() - warp_first();
   const TableFinder find(store, half);
   for (int64_t first = warp_first(); first < count; first += half_count()) {
@@ -381,7 +399,7 @@ __global__ void __launch_bounds__(kThreads, kUpdateBlocks)
     Eight values{};
     if (__any_sync(kAllLanes, decoded)) values = Pfor128::decode(loaded.words, loaded.slot, decoded, half);
     if (!decoded) values = verbatim(store, loaded, half.lane());
-    values = updated(rule, lr, table, row, values, gradient, active, half);
+    values = updated(rule, *state, table, row, values, gradient, active, half);
     if (active && loaded.raw)
       store_eight(reinterpret_cast<float*>(const_cast<uint32_t*>(loaded.slot)), half.lane(), values);
     if (__any_sync(kAllLanes, !loaded.raw)) store_pfor(store, loaded, values, active && !loaded.raw, half, faults);
