@@ -62,6 +62,14 @@ OptimizerRule optimizer_of(const json& j) {
   return rule;
 }
 
+/// All numbers but those of optimizers are whole. Throws Error naming the key of another.
+void check_numbers(const json& j, const std::string& key) {
+  const bool may_be_any = key == "eps" || key == "beta1" || key == "beta2";
+  check(!j.is_number_float() || may_be_any, key, ": expected a whole number, found ", j.dump());
+  for (const auto& [name, value] : j.items())
+    if (j.is_structured()) check_numbers(value, j.is_object() ? name : key);
+}
+
 json manifest_json(const Checkpoint& c) {
   json j = {{"format", "dlrm checkpoint"}, {"version", kVersion}, {"step", c.step}, {"seed", c.seed}};
   j["numerical_transform"] = c.numerical_transform;
@@ -87,6 +95,7 @@ json manifest_json(const Checkpoint& c) {
                            {"slots_crc32", table.slots_checksum},
                            {"state_crc32", table.state_checksum},
                            {"overflow_crc32", table.overflow_checksum}});
+    if (!table.masks.empty()) j["tables"].back()["masks"] = table.masks;
   }
   j["config"] = c.config;
   return j;
@@ -96,6 +105,7 @@ Checkpoint checkpoint_of(const json& j) {
   check(j.at("format") == "dlrm checkpoint", "format: expected 'dlrm checkpoint', found ", j.at("format"));
   check(j.at("version") == kVersion, "version: expected ", kVersion, ", found ", j.at("version"),
         ". Hint: a newer dlrm wrote it");
+  check_numbers(j, "manifest");
   Checkpoint c;
   c.step = j.at("step");
   c.seed = j.at("seed");
@@ -113,6 +123,10 @@ Checkpoint checkpoint_of(const json& j) {
     c.model.tables.push_back({t.at("name"), t.at("rows"), codec_by_name(t.at("codec").get<std::string>())});
     c.tables.push_back({t.at("slot_bytes"), t.at("state_floats"), t.at("overflow_rows"), t.at("slots_crc32"),
                         t.at("state_crc32"), t.at("overflow_crc32")});
+    if (c.model.tables.back().codec != CodecId::ibp) continue;
+    c.tables.back().masks = t.at("masks").get<std::vector<uint32_t>>();
+    check(int64_t(c.tables.back().masks.size()) == 2 * c.model.dim, "table ", c.model.tables.back().name, ": ",
+          c.tables.back().masks.size(), " masks, expected ", 2 * c.model.dim);
   }
   return c;
 }
@@ -145,6 +159,7 @@ Checkpoint::Table write_table(const fs::path& path, Model& model, Queue& queue, 
   Checkpoint::Table table;
   table.slot_bytes = store.slot_bytes(t);
   table.state_floats = store.state_floats();
+  table.masks = store.codec(t).masks;
   const Sections at(table, rows, dim);
   Checksum slots, state, overflow;
   OutputFile file(path);
@@ -195,8 +210,10 @@ void write_files(const fs::path& directory, Checkpoint checkpoint, Model& model,
       write_array(directory, state_name(parameter, model, state), parameter, model.read(queue, parameter, state),
                   checkpoint);
   }
-  for (int64_t t = 0; t < model.store().tables(); ++t)
+  for (int64_t t = 0; t < model.store().tables(); ++t) {
+    checkpoint.model.tables[size_t(t)].codec = model.store().codec(t).codec;
     checkpoint.tables.push_back(write_table(table_file(directory, size_t(t)), model, queue, t));
+  }
   write_text(directory / "manifest.json", sealed(manifest_json(checkpoint)));
   for (const fs::path& part : {directory / "dense", directory / "tables", directory}) sync_path(part);
 }
@@ -247,6 +264,18 @@ OverflowRows read_overflow(const InputFile& file, const Checkpoint::Table& table
     std::memcpy(&result.values[i * size_t(dim)], entry + sizeof(int64_t), row_bytes);
   }
   return result;
+}
+
+void decode_row(const CodecFit& codec, const std::byte* slot, int64_t row, const OverflowRows& overflow, int64_t dim,
+                const fs::path& path, float* values) {
+  const float* overflow_row = nullptr;
+  if (is_overflow_slot(codec, slot, dim)) {
+    const auto entry = std::lower_bound(overflow.rows.begin(), overflow.rows.end(), row);
+    check(entry != overflow.rows.end() && *entry == row, path.string(), ": row ", row,
+          " is not among the overflow rows");
+    overflow_row = &overflow.values[size_t((entry - overflow.rows.begin()) * dim)];
+  }
+  decode_slot(codec, slot, dim, overflow_row, values);
 }
 
 void check_same_shape(const Checkpoint& checkpoint, const ModelConfig& model) {
@@ -332,6 +361,7 @@ void visit_rows(const Checkpoint& checkpoint, size_t t, const RowsVisitor& visit
   const InputFile file(table_file(checkpoint.path, t));
   check(file.bytes() == at.end, file.path().string(), ": ", file.bytes(), " bytes, expected ", at.end);
   const OverflowRows overflow = read_overflow(file, table, at, dim);
+  const CodecFit codec{about.codec, table.slot_bytes, table.masks};
 
   Checksum slots_sum, state_sum;
   const int64_t piece = piece_rows(table.slot_bytes + size_t(dim + table.state_floats) * sizeof(float));
@@ -342,17 +372,9 @@ void visit_rows(const Checkpoint& checkpoint, size_t t, const RowsVisitor& visit
     slots_sum.add(slots.data(), slots.size());
     std::vector<float> rows(size_t(count * dim));
     parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const std::byte* slot = &slots[size_t(i) * table.slot_bytes];
-        const float* overflow_row = nullptr;
-        if (is_overflow_slot(about.codec, slot, dim)) {
-          const auto entry = std::lower_bound(overflow.rows.begin(), overflow.rows.end(), first + i);
-          check(entry != overflow.rows.end() && *entry == first + i, file.path().string(), ": row ", first + i,
-                " is not among the overflow rows");
-          overflow_row = &overflow.values[size_t((entry - overflow.rows.begin()) * dim)];
-        }
-        decode_slot(about.codec, slot, dim, overflow_row, &rows[size_t(i * dim)]);
-      }
+      for (int64_t i = begin; i < end; ++i)
+        decode_row(codec, &slots[size_t(i) * table.slot_bytes], first + i, overflow, dim, file.path(),
+                   &rows[size_t(i * dim)]);
     });
     std::vector<float> state(size_t(count * table.state_floats));
     file.read(at.state + size_t(first * table.state_floats) * sizeof(float), state.data(),
@@ -362,6 +384,24 @@ void visit_rows(const Checkpoint& checkpoint, size_t t, const RowsVisitor& visit
   }
   check_sum(file.path(), "slots", table.slots_checksum, slots_sum.value());
   check_sum(file.path(), "optimizer state", table.state_checksum, state_sum.value());
+}
+
+std::vector<float> sample_rows(const Checkpoint& checkpoint, size_t t, int64_t most) {
+  const Checkpoint::Table& table = checkpoint.tables[t];
+  const int64_t rows = checkpoint.model.tables[t].rows, dim = checkpoint.model.dim, count = std::min(rows, most);
+  const Sections at(table, rows, dim);
+  const InputFile file(table_file(checkpoint.path, t));
+  check(file.bytes() == at.end, file.path().string(), ": ", file.bytes(), " bytes, expected ", at.end);
+  const OverflowRows overflow = read_overflow(file, table, at, dim);
+  const CodecFit codec{checkpoint.model.tables[t].codec, table.slot_bytes, table.masks};
+  std::vector<float> sample(size_t(count * dim));
+  std::vector<std::byte> slot(table.slot_bytes);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = i * rows / count;
+    file.read(at.slots + size_t(row) * table.slot_bytes, slot.data(), slot.size());
+    decode_row(codec, slot.data(), row, overflow, dim, file.path(), &sample[size_t(i * dim)]);
+  }
+  return sample;
 }
 
 std::vector<float> read_array(const Checkpoint& checkpoint, const std::string& name) {
@@ -387,6 +427,10 @@ void load_checkpoint(const Checkpoint& checkpoint, Model& model, Queue& queue, b
       model.write(queue, parameter, read_array(checkpoint, state_name(parameter, model, state)), state);
   }
   for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
+    if (model.store().wants_fit(int64_t(t))) {
+      const std::vector<float> sample = sample_rows(checkpoint, t, EmbeddingStore::kSampleRows);
+      model.store().fit(queue, int64_t(t), sample.data(), int64_t(sample.size()) / checkpoint.model.dim);
+    }
     visit_rows(checkpoint, t, [&](int64_t first, int64_t count, const float* rows, const float* state) {
       model.store().write_rows(queue, int64_t(t), first, count, rows);
       if (with_state) model.store().write_state(queue, int64_t(t), first, count, state);

@@ -8,7 +8,8 @@
 //                             state     rows * state_floats floats of optimizer state
 //                             overflow  per row that did not fit its slot, ascending: int64 row, float[dim] values
 //
-// Nothing in the files depends on history: equal values give equal bytes.
+// Nothing in the files depends on history: equal values give equal bytes; but for ibp, whose masks were learnt from the
+// values that a table had when it was filled.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -31,6 +32,7 @@ struct Checkpoint {
     size_t slot_bytes = 0;
     int64_t state_floats = 0, overflow_rows = 0;
     uint32_t slots_checksum = 0, state_checksum = 0, overflow_checksum = 0;
+    std::vector<uint32_t> masks;  // of ibp
 
     size_t stored_bytes(int64_t rows, int64_t dim) const;  // slots and used overflow entries
   };
@@ -61,6 +63,8 @@ std::filesystem::path newest_checkpoint(const std::filesystem::path& run);
 /// state [count, state_floats]
 using RowsVisitor = std::function<void(int64_t first, int64_t count, const float* rows, const float* state)>;
 void visit_rows(const Checkpoint& checkpoint, size_t table, const RowsVisitor& visit);
+/// Rows spread evenly over a table, `most` or all.   [count, dim]
+std::vector<float> sample_rows(const Checkpoint& checkpoint, size_t table, int64_t most);
 
 /// An array of the MLPs, [out, in] or [out].
 std::vector<float> read_array(const Checkpoint& checkpoint, const std::string& name);

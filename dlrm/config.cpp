@@ -47,6 +47,7 @@ Rule one_of(std::vector<std::string> choices) {
 std::vector<std::string> codec_names() {
   std::vector<std::string> names;
   for (const CodecId id : kCodecs) names.push_back(codec_name(id));
+  names.push_back("auto");
   return names;
 }
 
@@ -75,7 +76,8 @@ const std::vector<Key>& keys() {
       {KEY(model.top), between(1, kMaxWidth), "layer widths of the top MLP; the last is 1"},
       {KEY(model.precision), one_of({kPrecisionNames.begin(), kPrecisionNames.end()}),
        "arithmetic of the MLPs and the interaction"},
-      {KEY(embedding.codec), one_of(codec_names()), "how rows are compressed; every codec gives the same bits"},
+      {KEY(embedding.codec), one_of(codec_names()),
+       "how rows are compressed; every codec gives the same bits; auto: the smallest for what a table holds"},
       {KEY(embedding.lookup_rounding), one_of({"nearest", "truncate"}),
        "bf16 of rows for a bf16 model; truncate reads less of a compressed row"},
       {KEY(embedding.dtype), one_of({"fp32"}), "numbers that rows are made of"},

@@ -1,5 +1,7 @@
 #include "dlrm/report.h"
 
+#include <array>
+#include <cmath>
 #include <ostream>
 
 #include "dlrm/table_text.h"
@@ -21,6 +23,16 @@ std::vector<std::string> table_row(const std::string& name, int64_t rows, const 
           with_commas(int64_t(raw)),
           fixed(double(raw) / double(stored), 3),
           with_commas(overflow)};
+}
+
+/// Of the exponent fields, in bits.
+double exponent_entropy(const std::vector<float>& values) {
+  std::array<double, 256> counts{};
+  for (float value : values) ++counts[bits_of(value) >> 23 & 255];
+  double entropy = 0;
+  for (double count : counts)
+    if (count > 0) entropy -= count / double(values.size()) * std::log2(count / double(values.size()));
+  return entropy;
 }
 
 }  // namespace
@@ -48,6 +60,27 @@ void print_tables(std::ostream& out, const Checkpoint& checkpoint) {
   }
   if (!lines.empty()) lines.push_back(table_row("all", all_rows, "", all_stored, all_raw, all_overflow));
   out << table_text({"table", "rows", "dtype", "codec", "stored bytes", "raw bytes", "ratio", "overflow rows"}, lines);
+}
+
+void print_compressibility(std::ostream& out, const Checkpoint& checkpoint) {
+  const int64_t dim = checkpoint.model.dim;
+  std::vector<std::string> header = {"table", "sampled rows", "exponent entropy", "bound"};
+  for (CodecId id : kCodecs)
+    if (id != CodecId::raw) header.push_back(codec_name(id));
+  std::vector<std::vector<std::string>> lines;
+  for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
+    const std::vector<float> sample = sample_rows(checkpoint, t, EmbeddingStore::kSampleRows);
+    const int64_t count = int64_t(sample.size()) / dim;
+    const double entropy = exponent_entropy(sample);
+    lines.push_back(
+        {checkpoint.model.tables[t].name, with_commas(count), fixed(entropy, 2), fixed(32 / (24 + entropy), 3)});
+    for (CodecId id : kCodecs) {
+      if (id == CodecId::raw) continue;
+      const double bytes = bytes_per_row(fit_codec(id, sample.data(), count, dim), sample.data(), count, dim);
+      lines.back().push_back(fixed(double(dim) * sizeof(float) / bytes, 3));
+    }
+  }
+  out << table_text(header, lines);
 }
 
 }  // namespace dlrm

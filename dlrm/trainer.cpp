@@ -22,6 +22,12 @@ OptimizerRule rule_of(const OptimizerConfig& config) {
   return {optimizer_by_name(config.name), float(config.eps), float(config.beta1), float(config.beta2)};
 }
 
+/// codec "auto": chosen by what a table holds.
+TableConfig table_config(const std::string& name, int64_t rows, const std::string& codec) {
+  if (codec == "auto") return {name, rows, CodecId::pfor, true};
+  return {name, rows, codec_by_name(codec)};
+}
+
 class Trainer {
  public:
   explicit Trainer(const Config& config)
@@ -163,7 +169,7 @@ ModelConfig model_config(const Config& config, const Dataset& data) {
   ModelConfig model;
   model.numerical = data.numerical_features();
   for (const auto& table : data.tables())
-    model.tables.push_back({table.name, table.cardinality, codec_by_name(config.embedding.codec)});
+    model.tables.push_back(table_config(table.name, table.cardinality, config.embedding.codec));
   model.dim = config.model.dim;
   model.bottom = config.model.bottom;
   model.top = config.model.top;

@@ -54,7 +54,8 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
           " rows, found ", table.rows);
     TableView view{rows, table.rows};
     view.codec = table.codec;
-    view.slot_bytes = dlrm::slot_bytes(table.codec, dim);
+    fits_.push_back(fit_codec(table.codec, nullptr, 0, dim));
+    view.slot_bytes = fits_.back().slot_bytes;
     view.record_bytes = view.slot_bytes + size_t(element_states(config_.optimizer.kind) * dim) * sizeof(float);
     bytes.push_back(size_t(table.rows) *
                     (view.record_bytes + size_t(row_states(config_.optimizer.kind)) * sizeof(float)));
@@ -66,11 +67,11 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
     view.records = records_.emplace_back(device, size_t(view.rows) * view.record_bytes).data();
     const size_t row_state_floats = size_t(view.rows * row_states(config_.optimizer.kind));
     view.row_state = row_states_.emplace_back(device, row_state_floats * sizeof(float)).as<float>();
+    const size_t masks_bytes = view.codec == CodecId::ibp ? size_t(2 * dim) * sizeof(uint32_t) : 0;
+    view.masks = masks_.emplace_back(device, masks_bytes).as<uint32_t>();  // empty masks
   }
-  const auto queue = device.make_queue();
   views_on_device_ = Buffer(device, views_.size() * sizeof(TableView));
-  device.copy(*queue, views_on_device_.data(), views_.data(), views_on_device_.bytes());
-  queue->synchronize();
+  send_views(*device.make_queue());
 
   const int64_t max_ids = std::max<int64_t>(config_.max_ids, 1);
   check(max_ids < INT32_MAX, "a batch of ", max_ids, " ids: expected fewer than 2^31");
@@ -93,6 +94,34 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
     snapshot.counters = HostBuffer(device, sizeof(OverflowView::Counters));
     snapshot.arrived = device.make_event();
   }
+}
+
+void EmbeddingStore::send_views(Queue& queue) {
+  device_.copy(queue, views_on_device_.data(), views_.data(), views_on_device_.bytes());
+  queue.synchronize();
+}
+
+bool EmbeddingStore::wants_fit(int64_t table) const {
+  return config_.tables[size_t(table)].codec == CodecId::ibp || config_.tables[size_t(table)].choose_codec;
+}
+
+void EmbeddingStore::fit(Queue& queue, int64_t table, const float* sample, int64_t count) {
+  const size_t t = size_t(table);
+  const TableConfig& config = config_.tables[t];
+  queue.synchronize();
+  fits_[t] = config.choose_codec ? choose_codec(config.trained, sample, count, config_.dim)
+                                 : fit_codec(config.codec, sample, count, config_.dim);
+  TableView& view = views_[t];
+  view.codec = fits_[t].codec;
+  view.record_bytes = view.record_bytes - view.slot_bytes + fits_[t].slot_bytes;
+  view.slot_bytes = fits_[t].slot_bytes;
+  records_[t] = Buffer();  // before there are new ones
+  records_[t] = Buffer(device_, size_t(view.rows) * view.record_bytes);
+  view.records = records_[t].data();
+  masks_[t] = Buffer(device_, fits_[t].masks.size() * sizeof(uint32_t));
+  device_.copy(queue, masks_[t].data(), fits_[t].masks.data(), masks_[t].bytes());
+  view.masks = masks_[t].as<uint32_t>();
+  send_views(queue);
 }
 
 int64_t EmbeddingStore::state_floats() const {
@@ -149,13 +178,23 @@ void EmbeddingStore::in_pieces(int64_t first, int64_t count, Body body) {
 
 void EmbeddingStore::initialize(Queue& queue, uint64_t seed) {
   for (int64_t t = 0; t < tables(); ++t) {
-    const int64_t rows = config_.tables[size_t(t)].rows;
-    const float bound = float(std::sqrt(1.0 / double(rows)));
-    in_pieces(0, rows, [&](int64_t first, int64_t count) {
-      reserve_overflow(queue, count);
-      device_.fill_uniform(queue, view(), t, first, count, bound, seed);
-    });
+    const int64_t rows = config_.tables[size_t(t)].rows, sampled = std::min(rows, kSampleRows);
+    if (wants_fit(t)) {  // initial rows are all alike
+      fill(queue, t, sampled, seed);
+      std::vector<float> sample(size_t(sampled * config_.dim));
+      read_rows(queue, t, 0, sampled, sample.data());
+      fit(queue, t, sample.data(), sampled);
+    }
+    fill(queue, t, rows, seed);
   }
+}
+
+void EmbeddingStore::fill(Queue& queue, int64_t table, int64_t rows, uint64_t seed) {
+  const float bound = float(std::sqrt(1.0 / double(config_.tables[size_t(table)].rows)));
+  in_pieces(0, rows, [&](int64_t first, int64_t count) {
+    reserve_overflow(queue, count);
+    device_.fill_uniform(queue, view(), table, first, count, bound, seed);
+  });
 }
 
 void EmbeddingStore::check_bags(const Bags& bags) const {
@@ -278,10 +317,10 @@ EncodedRows EmbeddingStore::read_encoded(Queue& queue, int64_t table, int64_t fi
     if (element_states(config_.optimizer.kind) > 0)
       std::memcpy(&result.state[i * size_t(state_floats())], record + view.slot_bytes,
                   size_t(state_floats()) * sizeof(float));
-    with_codec(view.codec, [&]<class Codec>(Codec) {
-      if (!Codec::is_overflow(slot, dim)) return;
-      entries.push_back(Codec::overflow_index(slot));
-      Codec::write_overflow(Solo{}, 0, dim, slot);
+    with_codec(view.codec, fits_[size_t(table)].params(), [&](auto codec) {
+      if (!codec.is_overflow(slot, dim)) return;
+      entries.push_back(codec.overflow_index(slot));
+      codec.write_overflow(Solo{}, 0, dim, slot);
       result.overflow.push_back(first + int64_t(i));
     });
   }
@@ -293,18 +332,18 @@ EncodedRows EmbeddingStore::read_encoded(Queue& queue, int64_t table, int64_t fi
   return result;
 }
 
-void decode_slot(CodecId codec, const std::byte* slot, int64_t dim, const float* overflow_row, float* row) {
-  with_codec(codec, [&]<class Codec>(Codec) {
-    if (Codec::is_overflow(slot, dim)) {
+void decode_slot(const CodecFit& fit, const std::byte* slot, int64_t dim, const float* overflow_row, float* row) {
+  with_codec(fit.codec, fit.params(), [&](auto codec) {
+    if (codec.is_overflow(slot, dim)) {
       std::copy_n(overflow_row, dim, row);
     } else {
-      Codec::decode(Solo{}, slot, dim, row);
+      codec.decode(Solo{}, slot, dim, row);
     }
   });
 }
 
-bool is_overflow_slot(CodecId codec, const std::byte* slot, int64_t dim) {
-  return with_codec(codec, [&]<class Codec>(Codec) { return Codec::is_overflow(slot, dim); });
+bool is_overflow_slot(const CodecFit& fit, const std::byte* slot, int64_t dim) {
+  return with_codec(fit.codec, fit.params(), [&](auto codec) { return codec.is_overflow(slot, dim); });
 }
 
 }  // namespace dlrm

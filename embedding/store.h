@@ -12,6 +12,8 @@ struct TableConfig {
   std::string name;
   int64_t rows = 0;
   CodecId codec = CodecId::raw;
+  bool choose_codec = false;  // when rows are known, see EmbeddingStore::fit
+  bool trained = true;        // rows will change
 };
 
 struct StoreConfig {
@@ -49,10 +51,18 @@ class EmbeddingStore {
   const StoreConfig& config() const { return config_; }
   int64_t tables() const { return int64_t(config_.tables.size()); }
   size_t slot_bytes(int64_t table) const { return views_[size_t(table)].slot_bytes; }
+  const CodecFit& codec(int64_t table) const { return fits_[size_t(table)]; }
   /// Floats of optimizer state of one row.
   int64_t state_floats() const;
 
-  /// Every row of table t from U(-sqrt(1 / rows), sqrt(1 / rows)), a function of (seed, table, row, element).
+  /// Whether the table's codec has something to learn from its rows.
+  bool wants_fit(int64_t table) const;
+  /// Learns the table's codec from a sample of the rows that it will hold; those it holds are lost.   sample [count,
+  /// dim], host memory
+  void fit(Queue& queue, int64_t table, const float* sample, int64_t count);
+  static constexpr int64_t kSampleRows = 4096;  // are enough for it
+
+  /// Every row of table t from U(-sqrt(1 / rows), sqrt(1 / rows)), a function of (seed, table, row, element). Fits.
   void initialize(Queue& queue, uint64_t seed);
 
   /// The sum of the rows that each bag names.   out: one vector per bag, overwritten, device memory.
@@ -92,6 +102,8 @@ class EmbeddingStore {
   void grow_overflow(int64_t rows);
   StoreView view() const { return {views_, views_on_device_.as<TableView>(), overflow_, config_.dim}; }
   OverflowView::Counters counters(Queue& queue);
+  void send_views(Queue& queue);
+  void fill(Queue& queue, int64_t table, int64_t rows, uint64_t seed);
   /// Throws Error where the bags are not of this store's tables.
   void check_bags(const Bags& bags) const;
   /// Throws Error where the table does not have these rows.
@@ -102,7 +114,8 @@ class EmbeddingStore {
 
   Device& device_;
   StoreConfig config_;
-  std::vector<Buffer> records_, row_states_;  // per table
+  std::vector<CodecFit> fits_;
+  std::vector<Buffer> records_, row_states_, masks_;  // per table
   std::vector<TableView> views_;
   Buffer views_on_device_;
   std::unique_ptr<GrowableMemory> overflow_rows_, overflow_free_;
@@ -128,7 +141,7 @@ class EmbeddingStore {
 };
 
 /// Values of one encoded row.   overflow_row [dim]: its values if the slot is an overflow slot.   row [dim]
-void decode_slot(CodecId codec, const std::byte* slot, int64_t dim, const float* overflow_row, float* row);
-bool is_overflow_slot(CodecId codec, const std::byte* slot, int64_t dim);
+void decode_slot(const CodecFit& codec, const std::byte* slot, int64_t dim, const float* overflow_row, float* row);
+bool is_overflow_slot(const CodecFit& codec, const std::byte* slot, int64_t dim);
 
 }  // namespace dlrm

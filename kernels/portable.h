@@ -2,6 +2,9 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#if defined(__BMI2__)
+#include <immintrin.h>
+#endif
 
 #ifdef __CUDACC__
 #define DLRM_HD __host__ __device__ inline
@@ -46,6 +49,45 @@ DLRM_HD int lowest_set_bit(uint32_t word) {
   return __ffs(int(word)) - 1;
 #else
   return std::countr_zero(word);
+#endif
+}
+
+/// 32 where all bits are set.
+DLRM_HD int lowest_zero_bit(uint32_t word) {
+  return word == 0xffffffff ? 32 : lowest_set_bit(~word);
+}
+
+/// The bits of x that `keep` names, side by side from bit 0 on, their order kept.
+DLRM_HD uint32_t extract_bits(uint32_t x, uint32_t keep) {
+#if defined(__BMI2__) && !defined(__CUDA_ARCH__)
+  return _pext_u32(x, keep);
+#else
+  uint32_t result = 0;
+  for (int at = 0; keep != 0;) {  // run by run of set bits
+    const int first = lowest_set_bit(keep), next_gap = lowest_zero_bit(keep >> first);
+    const uint32_t ones = next_gap == 32 ? 0xffffffffu : (1u << next_gap) - 1;
+    result |= (x >> first & ones) << at;
+    at += next_gap;
+    keep &= ~(ones << first);
+  }
+  return result;
+#endif
+}
+
+/// Undoes extract_bits: the lowest bits of x where `keep` says, zeros elsewhere.
+DLRM_HD uint32_t deposit_bits(uint32_t x, uint32_t keep) {
+#if defined(__BMI2__) && !defined(__CUDA_ARCH__)
+  return _pdep_u32(x, keep);
+#else
+  uint32_t result = 0;
+  for (int at = 0; keep != 0;) {
+    const int first = lowest_set_bit(keep), next_gap = lowest_zero_bit(keep >> first);
+    const uint32_t ones = next_gap == 32 ? 0xffffffffu : (1u << next_gap) - 1;
+    result |= (x >> at & ones) << first;
+    at += next_gap;
+    keep &= ~(ones << first);
+  }
+  return result;
 #endif
 }
 

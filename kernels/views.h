@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "kernels/bf16.h"
 #include "kernels/codecs/codecs.h"
@@ -70,11 +71,18 @@ struct TableView {
   std::byte* records = nullptr;
   size_t record_bytes = 0, slot_bytes = 0;
   CodecId codec = CodecId::raw;
-  float* row_state = nullptr;  // [rows] of row-wise optimizers
+  float* row_state = nullptr;       // [rows] of row-wise optimizers
+  const uint32_t* masks = nullptr;  // of ibp
 
   DLRM_HD std::byte* slot(int64_t row) const { return records + size_t(row) * record_bytes; }
   DLRM_HD float* element_state(int64_t row) const { return reinterpret_cast<float*>(slot(row) + slot_bytes); }
 };
+
+/// Calls f with the table's codec.
+template <class F>
+decltype(auto) with_codec(const TableView& table, F&& f) {
+  return with_codec(table.codec, {table.slot_bytes, table.masks}, std::forward<F>(f));
+}
 
 /// Rows that do not fit their slots, verbatim. Within one operation entries are taken by counting `taken` up: the free
 /// list from its end first, then fresh ones. Entries given back wait in `returned` until the operation ends (settle).

@@ -119,22 +119,34 @@ TEST_F(CheckpointTest, SavedAgainItHasTheSameBytes) {
     EXPECT_EQ(read_file(file), read_file(again / fs::relative(file, path_))) << file;
 }
 
+// Into each codec from each, and into the one that is chosen for inference.
 TEST_F(CheckpointTest, RowsAreTheSameWhateverCodecReadsThem) {
-  const Checkpoint checkpoint = open_checkpoint(path_);
   const auto device = make_cpu_device();
   const auto queue = device->make_queue();
-  ModelConfig shape = checkpoint.model, raw = shape;
-  for (TableConfig& table : raw.tables) table.codec = CodecId::raw;
-  shape.max_batch = raw.max_batch = 1;
-  Model a(*device, shape), b(*device, raw);
-  load_checkpoint(checkpoint, a, *queue, true);
-  load_checkpoint(checkpoint, b, *queue, true);
-  for (int64_t t = 0; t < a.store().tables(); ++t) {
-    const int64_t rows = shape.tables[size_t(t)].rows;
-    std::vector<float> x(size_t(rows * shape.dim)), y(x.size());
-    a.store().read_rows(*queue, t, 0, rows, x.data());
-    b.store().read_rows(*queue, t, 0, rows, y.data());
-    EXPECT_EQ(std::memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0);
+  const auto rows_of = [&](const Checkpoint& checkpoint, CodecId codec, bool choose) {
+    ModelConfig shape = checkpoint.model;
+    shape.max_batch = 1;
+    for (TableConfig& table : shape.tables) table = {table.name, table.rows, codec, choose, false};
+    Model model(*device, shape);
+    load_checkpoint(checkpoint, model, *queue, true);
+    std::vector<float> all;
+    for (int64_t t = 0; t < model.store().tables(); ++t) {
+      const int64_t rows = shape.tables[size_t(t)].rows;
+      std::vector<float> some(size_t(rows * shape.dim));
+      model.store().read_rows(*queue, t, 0, rows, some.data());
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  };
+  const std::vector<float> expected = rows_of(open_checkpoint(path_), CodecId::raw, false);
+  for (CodecId from : kCodecs) {
+    const TempDir dir;
+    Config config = run_config(dir, 100, 20);
+    config.embedding.codec = codec_name(from);
+    const Checkpoint checkpoint = open_checkpoint(train(config).checkpoint);
+    for (const TableConfig& table : checkpoint.model.tables) EXPECT_EQ(table.codec, from);
+    for (CodecId to : kCodecs) EXPECT_EQ(rows_of(checkpoint, to, false), expected) << codec_name(from);
+    EXPECT_EQ(rows_of(checkpoint, CodecId::raw, true), expected) << codec_name(from);
   }
 }
 

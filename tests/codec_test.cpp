@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <optional>
 #include <thread>
 
+#include "kernels/bf16.h"
 #include "kernels/codecs/codecs.h"
 #include "tests/rows.h"
 
@@ -14,17 +16,37 @@ using Bytes = std::vector<uint8_t>;
 
 /// The slot, which held other bytes before, or nothing where the row does not fit.
 template <class Codec>
-std::optional<Bytes> encoded(const std::vector<float>& row) {
-  Bytes slot(Codec::slot_bytes(int64_t(row.size())), 0xa5);
-  if (Codec::encode(Solo{}, row.data(), int64_t(row.size()), reinterpret_cast<std::byte*>(slot.data()))) return slot;
+std::optional<Bytes> encoded(const Codec& codec, size_t slot_bytes, const std::vector<float>& row) {
+  Bytes slot(slot_bytes, 0xa5);
+  if (codec.encode(Solo{}, row.data(), int64_t(row.size()), reinterpret_cast<std::byte*>(slot.data()))) return slot;
   return {};
+}
+std::optional<Bytes> pfor(const std::vector<float>& row) {
+  return encoded(PforCodec{}, PforCodec::slot_bytes(int64_t(row.size())), row);
 }
 
 template <class Codec>
-std::vector<float> decoded(const Bytes& slot, int64_t dim) {
+std::vector<float> decoded(const Codec& codec, const Bytes& slot, int64_t dim) {
   std::vector<float> row(size_t(dim), std::numeric_limits<float>::quiet_NaN());
-  Codec::decode(Solo{}, reinterpret_cast<const std::byte*>(slot.data()), dim, row.data());
+  codec.decode(Solo{}, reinterpret_cast<const std::byte*>(slot.data()), dim, row.data());
   return row;
+}
+
+/// Calls f(fit, codec) for each codec: one that learnt nothing, one fitted to normal rows, one to all kinds of rows.
+template <class F>
+void with_fitted_codecs(int64_t dim, F f) {
+  std::vector<float> normal, all;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const std::vector<float> row = normal_row(dim, 100 + seed);
+    normal.insert(normal.end(), row.begin(), row.end());
+  }
+  for (const NamedRow& row : trying_rows(dim)) all.insert(all.end(), row.values.begin(), row.values.end());
+  for (CodecId id : kCodecs) {
+    for (const std::vector<float>& sample : {std::vector<float>(), normal, all}) {
+      const CodecFit fit = fit_codec(id, sample.data(), int64_t(sample.size()) / dim, dim);
+      with_codec(id, fit.params(), [&](auto codec) { f(fit, codec); });
+    }
+  }
 }
 
 /// pfor as its documentation says, bit by bit.
@@ -57,16 +79,13 @@ std::optional<Bytes> naive_pfor(const std::vector<float>& row) {
 }
 
 TEST(CodecTest, DecodedRowsHaveTheBitsOfEncodedOnes) {
-  for (CodecId id : kCodecs) {
-    with_codec(id, [&]<class Codec>(Codec) {
-      for (int64_t dim : kTryingDims) {
-        for (const NamedRow& row : trying_rows(dim)) {
-          const auto slot = encoded<Codec>(row.values);
-          if (!slot) continue;
-          EXPECT_TRUE(same_bits(decoded<Codec>(*slot, dim), row.values))
-              << Codec::name << " " << row.name << ", " << dim;
-          EXPECT_FALSE(Codec::is_overflow(reinterpret_cast<const std::byte*>(slot->data()), dim));
-        }
+  for (int64_t dim : kTryingDims) {
+    with_fitted_codecs(dim, [&](const CodecFit& fit, const auto& codec) {
+      for (const NamedRow& row : trying_rows(dim)) {
+        const auto slot = encoded(codec, fit.slot_bytes, row.values);
+        if (!slot) continue;
+        EXPECT_TRUE(same_bits(decoded(codec, *slot, dim), row.values)) << codec.name << " " << row.name << ", " << dim;
+        EXPECT_FALSE(codec.is_overflow(reinterpret_cast<const std::byte*>(slot->data()), dim));
       }
     });
   }
@@ -75,7 +94,7 @@ TEST(CodecTest, DecodedRowsHaveTheBitsOfEncodedOnes) {
 TEST(PforTest, SlotsAreAsDocumented) {
   for (int64_t dim : kTryingDims)
     for (const NamedRow& row : trying_rows(dim))
-      EXPECT_EQ(encoded<PforCodec>(row.values), naive_pfor(row.values)) << row.name << ", " << dim;
+      EXPECT_EQ(pfor(row.values), naive_pfor(row.values)) << row.name << ", " << dim;
 }
 
 TEST(PforTest, SlotOf128ElementsHas448Bytes) {
@@ -86,7 +105,7 @@ TEST(PforTest, SlotOf128ElementsHas448Bytes) {
 
 TEST(PforTest, ManyNormalRowsFit) {
   int fit = 0;
-  for (uint64_t seed = 0; seed < 1000; ++seed) fit += encoded<PforCodec>(normal_row(128, seed)).has_value();
+  for (uint64_t seed = 0; seed < 1000; ++seed) fit += pfor(normal_row(128, seed)).has_value();
   EXPECT_GE(fit, 998);
 }
 
@@ -101,19 +120,19 @@ TEST(PforTest, ARowFitsWithAsManyExceptionsAsTheTailHolds) {
   for (uint32_t low : {0u, 93u, 90u}) {
     for (size_t count : {1, 2, 27, 28}) {
       const std::vector<float> row = with_exceptions(count, 100, low);
-      const auto slot = encoded<PforCodec>(row);
+      const auto slot = pfor(row);
       ASSERT_TRUE(slot);
-      EXPECT_TRUE(same_bits(decoded<PforCodec>(*slot, 128), row));
+      EXPECT_TRUE(same_bits(decoded(PforCodec{}, *slot, 128), row));
     }
-    EXPECT_FALSE(encoded<PforCodec>(with_exceptions(29, 100, low)));
+    EXPECT_FALSE(pfor(with_exceptions(29, 100, low)));
   }
 }
 
 TEST(PforTest, AnExceptionReaches21BelowTheBaseOrTheExponentZero) {
-  EXPECT_TRUE(encoded<PforCodec>(with_exceptions(1, 100, 79)));
-  EXPECT_FALSE(encoded<PforCodec>(with_exceptions(1, 100, 78)));
-  EXPECT_TRUE(encoded<PforCodec>(with_exceptions(1, 254, 0)));
-  EXPECT_TRUE(encoded<PforCodec>(with_exceptions(1, 15, 0)));  // 15 below, yet written as exponent 0
+  EXPECT_TRUE(pfor(with_exceptions(1, 100, 79)));
+  EXPECT_FALSE(pfor(with_exceptions(1, 100, 78)));
+  EXPECT_TRUE(pfor(with_exceptions(1, 254, 0)));
+  EXPECT_TRUE(pfor(with_exceptions(1, 15, 0)));  // 15 below, yet written as exponent 0
 }
 
 TEST(PforTest, OverflowSlotHoldsItsIndexAndZeros) {
@@ -143,6 +162,7 @@ class ThreadGroup {
   int lane() const { return lane_; }
   static constexpr int size() { return kSize; }
   void sync() const { shared_->barrier.arrive_and_wait(); }
+  void set_bits(uint32_t* word, uint32_t bits) const { std::atomic_ref(*word).fetch_or(bits); }
   uint32_t max(uint32_t value) const {
     return uint32_t(reduce(value, 0, kSize, [](int64_t a, int64_t b) { return std::max(a, b); }));
   }
@@ -179,27 +199,160 @@ void in_group(F f) {
 }
 
 TEST(CodecTest, AGroupOf32MakesTheSameBytes) {
-  for (CodecId id : kCodecs) {
-    with_codec(id, [&]<class Codec>(Codec) {
-      for (int64_t dim : {3, 64, 130, 1028}) {
-        for (const NamedRow& row : trying_rows(dim)) {
-          Bytes slot(Codec::slot_bytes(dim), 0xa5);
-          std::byte* bytes = reinterpret_cast<std::byte*>(slot.data());
-          std::vector<float> back(row.values.size());
-          in_group([&](ThreadGroup group) {
-            if (!Codec::encode(group, row.values.data(), dim, bytes))
-              return Codec::write_overflow(group, 7, dim, bytes);
-            group.sync();
-            Codec::decode(group, bytes, dim, back.data());
-          });
-          const auto alone = encoded<Codec>(row.values);
-          EXPECT_EQ(!alone, Codec::is_overflow(bytes, dim));
-          if (!alone) continue;
-          EXPECT_EQ(slot, *alone) << Codec::name << " " << row.name << ", " << dim;
-          EXPECT_TRUE(same_bits(back, row.values)) << Codec::name << " " << row.name << ", " << dim;
-        }
+  for (int64_t dim : {3, 64, 130, 1028}) {
+    with_fitted_codecs(dim, [&](const CodecFit& fit, const auto& codec) {
+      for (const NamedRow& row : trying_rows(dim)) {
+        Bytes slot(fit.slot_bytes, 0xa5);
+        std::byte* bytes = reinterpret_cast<std::byte*>(slot.data());
+        std::vector<float> back(row.values.size());
+        in_group([&](ThreadGroup group) {
+          if (!codec.encode(group, row.values.data(), dim, bytes)) return codec.write_overflow(group, 7, dim, bytes);
+          group.sync();
+          codec.decode(group, bytes, dim, back.data());
+        });
+        const auto alone = encoded(codec, fit.slot_bytes, row.values);
+        EXPECT_EQ(!alone, codec.is_overflow(bytes, dim));
+        if (!alone) continue;
+        EXPECT_EQ(slot, *alone) << codec.name << " " << row.name << ", " << dim;
+        EXPECT_TRUE(same_bits(back, row.values)) << codec.name << " " << row.name << ", " << dim;
       }
     });
+  }
+}
+
+// Invariant bit packing -----------------------------------------------------------------------------------------------
+
+/// A slot of ibp as its documentation says, bit by bit.
+std::optional<Bytes> naive_ibp(const CodecFit& fit, const std::vector<float>& row) {
+  const size_t dim = row.size(), bitmap = (dim + 31) / 32 * 4;
+  Bytes slot(fit.slot_bytes, 0);
+  size_t bit = 0;
+  const auto put = [&](uint32_t value) {
+    const size_t byte =
+        4 + bitmap + bit / 32 * 4 + 3 - bit % 32 / 8;  // the first bit of a little-endian word is its highest
+    if (byte >= slot.size()) return false;
+    slot[byte] |= uint8_t(value << (7 - bit % 8));
+    ++bit;
+    return true;
+  };
+  for (size_t i = 0; i < dim; ++i) {
+    const uint32_t x = std::bit_cast<uint32_t>(row[i]), mask = fit.masks[i];
+    const bool takes_part = (x & mask) == fit.masks[dim + i];
+    if (takes_part) slot[4 + i / 8] |= uint8_t(1u << (i % 8));
+    for (int b = 31; b >= 0; --b)
+      if (!(takes_part && (mask >> b & 1)) && !put(x >> b & 1)) return {};
+  }
+  return slot;
+}
+
+TEST(IbpTest, SlotsAreAsDocumented) {
+  for (int64_t dim : kTryingDims) {
+    std::vector<float> sample;
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      const std::vector<float> row = normal_row(dim, 500 + seed);
+      sample.insert(sample.end(), row.begin(), row.end());
+    }
+    const CodecFit fit = fit_codec(CodecId::ibp, sample.data(), 200, dim);
+    const IbpCodec codec(fit.masks.data(), fit.slot_bytes);
+    int fits = 0;
+    for (const NamedRow& row : trying_rows(dim)) {
+      const auto slot = encoded(codec, fit.slot_bytes, row.values);
+      EXPECT_EQ(slot, naive_ibp(fit, row.values)) << row.name << ", " << dim;
+      fits += slot.has_value();
+    }
+    EXPECT_GT(fits, 0);
+  }
+}
+
+/// The fit as the paper has it, over bits one by one.
+TEST(IbpTest, MasksAreThoseOfTheThresholdThatSavesMost) {
+  const int64_t dim = 5, count = 400;
+  std::vector<float> rows;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    std::vector<float> row = normal_row(dim, seed);
+    row[1] = to_float(to_bf16(row[1]));               // its low bits are always zero
+    row[2] = seed % 100 < 83 ? 1.0f : row[2];         // invariant below a threshold of 85 %
+    row[4] = std::bit_cast<float>(word_at(seed, 4));  // nothing invariant
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  int64_t most = -1;
+  std::vector<uint32_t> expected;
+  for (int step = 0; step < 6; ++step) {
+    const double threshold = 0.70 + 0.05 * step;
+    std::vector<uint32_t> masks(size_t(2 * dim));
+    int64_t saved = 0;
+    for (int64_t j = 0; j < dim; ++j) {
+      for (int b = 0; b < 32; ++b) {
+        double ones = 0;
+        for (int64_t r = 0; r < count; ++r) ones += std::bit_cast<uint32_t>(rows[size_t(r * dim + j)]) >> b & 1;
+        if (ones > threshold * count + 1e-9) masks[size_t(j)] |= 1u << b, masks[size_t(dim + j)] |= 1u << b;
+        if (ones < (1 - threshold) * count - 1e-9) masks[size_t(j)] |= 1u << b;
+      }
+      for (int64_t r = 0; r < count; ++r)
+        if ((std::bit_cast<uint32_t>(rows[size_t(r * dim + j)]) & masks[size_t(j)]) == masks[size_t(dim + j)])
+          saved += std::popcount(masks[size_t(j)]);
+    }
+    if (saved > most) most = saved, expected = masks;
+  }
+  EXPECT_EQ(fit_codec(CodecId::ibp, rows.data(), count, dim).masks, expected);
+}
+
+TEST(IbpTest, SlotsHold999OfAThousandRowsOfTheSample) {
+  for (int64_t dim : {64, 128}) {
+    std::vector<float> rows;
+    for (uint64_t seed = 0; seed < 1000; ++seed) {
+      const std::vector<float> row = normal_row(dim, seed);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    const CodecFit fit = fit_codec(CodecId::ibp, rows.data(), 1000, dim);
+    const IbpCodec codec(fit.masks.data(), fit.slot_bytes);
+    int misfits = 0;
+    for (int64_t r = 0; r < 1000; ++r)
+      misfits += !encoded(codec, fit.slot_bytes, {&rows[size_t(r * dim)], &rows[size_t(r * dim)] + dim});
+    EXPECT_LE(misfits, 1);
+    EXPECT_EQ(fit.slot_bytes % 16, 0u);
+    EXPECT_LT(fit.slot_bytes, size_t(dim) * sizeof(float));
+  }
+}
+
+TEST(IbpTest, OverflowSlotHoldsItsIndexPlusOneAndZeros) {
+  const IbpCodec codec(nullptr, 32);
+  Bytes slot(32, 0xa5), expected(32, 0);
+  codec.write_overflow(Solo{}, 0x01020303, 4, reinterpret_cast<std::byte*>(slot.data()));
+  expected[0] = 4, expected[1] = 3, expected[2] = 2, expected[3] = 1;
+  EXPECT_EQ(slot, expected);
+  EXPECT_TRUE(codec.is_overflow(reinterpret_cast<std::byte*>(slot.data()), 4));
+  EXPECT_EQ(codec.overflow_index(reinterpret_cast<std::byte*>(slot.data())), 0x01020303u);
+}
+
+TEST(ChooseCodecTest, TakesTheSmallestSlots) {
+  const int64_t dim = 128, count = 500;
+  std::vector<float> normal, rounded_values, random_bits;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    for (float x : normal_row(dim, seed)) {
+      normal.push_back(x);
+      rounded_values.push_back(to_float(to_bf16(x)));
+      random_bits.push_back(std::bit_cast<float>(word_at(seed, int64_t(random_bits.size()))));
+    }
+  }
+  for (bool training : {false, true}) {
+    EXPECT_EQ(choose_codec(training, normal.data(), count, dim).codec, CodecId::pfor);
+    EXPECT_EQ(choose_codec(training, random_bits.data(), count, dim).codec, CodecId::raw);
+  }
+  EXPECT_EQ(choose_codec(true, rounded_values.data(), count, dim).codec, CodecId::pfor);
+  const CodecFit found = choose_codec(false, rounded_values.data(), count, dim);
+  EXPECT_EQ(found.codec, CodecId::ibp);
+  EXPECT_LE(found.slot_bytes, dim * sizeof(float) / 2);  // half of each element is invariant, and exponent bits
+}
+
+TEST(BitsTest, DepositUndoesExtract) {
+  for (int64_t i = 0; i < 2000; ++i) {
+    const uint32_t x = word_at(1, i), keep = i == 0 ? 0 : i == 1 ? 0xffffffff : word_at(2, i) & word_at(3, i % 7);
+    uint32_t expected = 0;
+    for (int b = 0, at = 0; b < 32; ++b)
+      if (keep >> b & 1) expected |= (x >> b & 1) << at++;
+    ASSERT_EQ(extract_bits(x, keep), expected);
+    ASSERT_EQ(deposit_bits(expected, keep), x & keep);
   }
 }
 

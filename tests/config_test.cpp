@@ -117,7 +117,7 @@ TEST(ConfigTest, AKeyBelowAValueIsAnError) {
 
 TEST(ConfigTest, UnknownChoiceNamesTheNearest) {
   EXPECT_EQ(error_of("embedding:\n  codec: pfr"),
-            "run.yaml:2: embedding.codec: expected one of raw, pfor; found 'pfr'. Did you mean 'pfor'?");
+            "run.yaml:2: embedding.codec: expected one of raw, ibp, pfor, auto; found 'pfr'. Did you mean 'pfor'?");
 }
 TEST(ConfigTest, AnOutOfRangeNumberNamesTheRange) {
   EXPECT_EQ(error_of("", {"train.steps=-1"}),

@@ -137,7 +137,8 @@ TEST(ProgramTest, GenerateTrainVerifyEvaluateInspectExport) {
   EXPECT_GT(figures.at("auc").get<double>(), 0.6);
   EXPECT_GT(figures.at("log_loss").get<double>(), 0.1);
   EXPECT_EQ(read_npy(predictions).shape, std::vector<int64_t>{2000});
-  EXPECT_FAILS(0, run(dir, {"inspect", "--checkpoint", out}), "cat_25.bin", "pfor", "1.143", "all");
+  EXPECT_FAILS(0, run(dir, {"inspect", "--checkpoint", out}), "cat_25.bin", "pfor", "1.143", "all", "exponent entropy",
+               "ibp");
   EXPECT_FAILS(0, run(dir, {"export", "--checkpoint", out, "--format", "tf2", "--output", dir / "tf2"}),
                "wrote step 71");
   EXPECT_TRUE(fs::exists(dir / "tf2/feature_25_part0.npy"));

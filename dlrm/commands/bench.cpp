@@ -182,7 +182,7 @@ class Bench {
         store.find_distinct(*queue_, bags[i], distinct[i]);
         rows += double(store.list(*queue_, distinct[i]).size()) / kBatches;
       }
-      const double slot = double(slot_bytes(codec, dim)), out = double(dim) * double(size_of(dtype_));
+      const double slot = double(store.slot_bytes(0)), out = double(dim) * double(size_of(dtype_));
       if (codec == CodecId::raw) {
         const double seconds = time([&](int64_t i) {
           store.find_distinct(*queue_, bags[size_t(i % kBatches)], distinct[size_t(i % kBatches)]);
@@ -260,6 +260,8 @@ class Bench {
       TableView view{0, 0};
       view.codec = codec;
       view.record_bytes = view.slot_bytes = slot_bytes(codec, dim);
+      const Buffer masks(*device_, size_t(2 * dim) * sizeof(uint32_t));  // empty ones, of ibp
+      view.masks = masks.as<uint32_t>();
       view.rows = (options_.host_gib << 30) / int64_t(view.slot_bytes);
       const HostBuffer records(*device_, size_t(view.rows) * view.slot_bytes);
       view.records = records.data();

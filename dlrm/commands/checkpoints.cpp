@@ -26,6 +26,10 @@ void inspect(const std::string& path) {
             << model.dim << "; MLPs by " << optimizer_name(model.dense_optimizer.kind) << ", tables by "
             << optimizer_name(model.table_optimizer.kind) << "\n\n";
   print_tables(std::cout, checkpoint);
+  std::cout
+      << "\nWhat a sample of each table's rows allows: bits of entropy in an exponent field of 8, the ratio that\n"
+         "bounds codecs that keep sign and mantissa, and the ratio of each codec, fitted to the sample:\n";
+  print_compressibility(std::cout, checkpoint);
 }
 
 struct ExportOptions {

@@ -15,13 +15,14 @@ namespace dlrm {
 namespace {
 
 struct Options {
-  std::string checkpoint, data, split = "test", device = "auto", json, predictions;
+  std::string checkpoint, data, split = "test", device = "auto", codec, json, predictions;
   int64_t batch = 8192;
   int threads = 0;
 };
 
 /// The checkpoint's model for inference on this data: no optimizer state.
-ModelConfig inference_model(const Checkpoint& checkpoint, const Dataset& data, int64_t batch) {
+ModelConfig inference_model(const Checkpoint& checkpoint, const Dataset& data, int64_t batch,
+                            const std::string& codec) {
   const std::string where = checkpoint.path.string();
   ModelConfig model = checkpoint.model;
   check(data.numerical_features() == model.numerical, where, ": trained on ", model.numerical,
@@ -36,6 +37,11 @@ ModelConfig inference_model(const Checkpoint& checkpoint, const Dataset& data, i
         checkpoint.numerical_transform, ", the data has ", data.numerical_transform());
   model.dense_optimizer = model.table_optimizer = {};
   model.max_batch = batch;
+  for (TableConfig& table : model.tables) {
+    table.trained = false;
+    table.choose_codec = codec == "auto";
+    if (!codec.empty() && codec != "auto") table.codec = codec_by_name(codec);
+  }
   return model;
 }
 
@@ -65,7 +71,7 @@ void run(const Options& options) {
   const Dataset data = Dataset::open(options.data);
   const auto device = make_device(options.device);
   const auto queue = device->make_queue();
-  Model model(*device, inference_model(checkpoint, data, options.batch));
+  Model model(*device, inference_model(checkpoint, data, options.batch, options.codec));
   load_checkpoint(checkpoint, model, *queue, false);
 
   std::vector<float> probabilities;
@@ -92,6 +98,9 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--json", options->json, "Write the figures to this file");
   command->add_option("--predictions", options->predictions, "Write float32 probabilities, in data set order, as .npy");
   command->add_option("--batch", options->batch, "Samples per step")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option(
+      "--codec", options->codec,
+      "How tables are held: raw, ibp, pfor; auto: each table in the smallest; empty: as they were trained");
   command->add_option("--device", options->device, "auto, cpu, cuda, cuda1, ...")->capture_default_str();
   command->add_option("--threads", options->threads, "CPU threads, 0: all")->capture_default_str();
   command->callback([options] { run(*options); });

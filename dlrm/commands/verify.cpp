@@ -23,7 +23,7 @@ void run(const Options& options) {
   const auto device = make_device(config.train.device);
   const auto queue = device->make_queue();
   ModelConfig compressed = model_config(config, data), plain = compressed;
-  for (TableConfig& table : plain.tables) table.codec = CodecId::raw;
+  for (TableConfig& table : plain.tables) table = {table.name, table.rows, CodecId::raw};
   Model expected(*device, plain), found(*device, compressed);
   std::cout << "training " << options.steps << " steps twice on " << device->name() << ", codec raw and codec "
             << config.embedding.codec << std::endl;

@@ -4,23 +4,33 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "kernels/codecs/ibp.h"
 #include "kernels/codecs/pfor.h"
 #include "kernels/codecs/raw.h"
 #include "kernels/error.h"
 
 namespace dlrm {
 
-enum class CodecId : int32_t { raw = RawCodec::id, pfor = PforCodec::id };
+enum class CodecId : int32_t { raw = RawCodec::id, ibp = IbpCodec::id, pfor = PforCodec::id };
 
-inline constexpr std::array<CodecId, 2> kCodecs = {CodecId::raw, CodecId::pfor};
+inline constexpr std::array<CodecId, 3> kCodecs = {CodecId::raw, CodecId::ibp, CodecId::pfor};
 
-/// Calls f(Codec{}) with the codec's type.
+/// What the slots of one table have in common.
+struct CodecParams {
+  size_t slot_bytes = 0;
+  const uint32_t* masks = nullptr;  // of ibp
+};
+
+/// Calls f with the codec of a table.
 template <class F>
-decltype(auto) with_codec(CodecId id, F&& f) {
+decltype(auto) with_codec(CodecId id, const CodecParams& params, F&& f) {
   switch (id) {
     case CodecId::raw:
       return f(RawCodec{});
+    case CodecId::ibp:
+      return f(IbpCodec{params.masks, params.slot_bytes});
     case CodecId::pfor:
       return f(PforCodec{});
   }
@@ -28,7 +38,7 @@ decltype(auto) with_codec(CodecId id, F&& f) {
 }
 
 inline std::string codec_name(CodecId id) {
-  return with_codec(id, [](auto codec) { return std::string(codec.name); });
+  return with_codec(id, {}, [](auto codec) { return std::string(codec.name); });
 }
 
 /// Throws Error where no codec has this name.
@@ -38,9 +48,26 @@ inline CodecId codec_by_name(std::string_view name) {
   fail("codec '", name, "' is not known to this program");
 }
 
-/// Bytes of one row's slot; rows are fp32.
+/// Bytes of one row's slot, of a table that was not fitted; rows are fp32.
 inline size_t slot_bytes(CodecId id, int64_t dim) {
-  return with_codec(id, [&](auto codec) { return codec.slot_bytes(dim); });
+  return with_codec(id, {}, [&](auto codec) { return codec.slot_bytes(dim); });
 }
+
+/// What a table learnt from a sample of its rows.
+struct CodecFit {
+  CodecId codec = CodecId::raw;
+  size_t slot_bytes = 0;
+  std::vector<uint32_t> masks;  // of ibp, [2, dim]
+
+  CodecParams params() const { return {slot_bytes, masks.data()}; }
+};
+
+/// rows [count, dim], host memory
+CodecFit fit_codec(CodecId id, const float* rows, int64_t count, int64_t dim);
+/// Bytes that a row of the sample costs on average: its slot, and where it does not fit, an overflow entry too.
+double bytes_per_row(const CodecFit& fit, const float* rows, int64_t count, int64_t dim);
+/// The codec with the smallest slots, of equals the faster one. For training raw or pfor: masks that suit a table's
+/// rows are broken by their first update.
+CodecFit choose_codec(bool for_training, const float* rows, int64_t count, int64_t dim);
 
 }  // namespace dlrm

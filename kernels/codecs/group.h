@@ -3,6 +3,7 @@
 //   lane(), size()            which worker this is, of how many
 //   max(v), sum(v), all(v)    over the group, known to every worker
 //   exclusive_sum(v, total)   sum over the lanes before this one; total over all
+//   set_bits(word, bits)      sets bits of a word in memory in which others may be setting theirs
 //   sync()                    what the others wrote to memory is visible after it
 #pragma once
 #include <cstdint>
@@ -22,6 +23,7 @@ struct Solo {
     total = value;
     return 0;
   }
+  DLRM_HD void set_bits(uint32_t* word, uint32_t bits) const { *word |= bits; }
   DLRM_HD void sync() const {}
 };
 

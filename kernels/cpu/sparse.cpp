@@ -51,27 +51,27 @@ void settle(const OverflowView& pool) {
 }
 
 template <class Codec>
-void load_row(const StoreView& store, const TableView& table, int64_t row, float* values) {
+void load_row(const Codec& codec, const StoreView& store, const TableView& table, int64_t row, float* values) {
   const std::byte* slot = table.slot(row);
-  if (Codec::is_overflow(slot, store.dim)) {
-    std::copy_n(store.overflow.rows + int64_t(Codec::overflow_index(slot)) * store.dim, store.dim, values);
+  if (codec.is_overflow(slot, store.dim)) {
+    std::copy_n(store.overflow.rows + int64_t(codec.overflow_index(slot)) * store.dim, store.dim, values);
   } else {
-    Codec::decode(Solo{}, slot, store.dim, values);
+    codec.decode(Solo{}, slot, store.dim, values);
   }
 }
 
 template <class Codec>
-void store_row(const StoreView& store, const TableView& table, int64_t row, const float* values) {
+void store_row(const Codec& codec, const StoreView& store, const TableView& table, int64_t row, const float* values) {
   std::byte* slot = table.slot(row);
-  const bool had_entry = Codec::is_overflow(slot, store.dim);
-  const uint32_t old_entry = had_entry ? Codec::overflow_index(slot) : 0;
-  if (Codec::encode(Solo{}, values, store.dim, slot)) {
+  const bool had_entry = codec.is_overflow(slot, store.dim);
+  const uint32_t old_entry = had_entry ? codec.overflow_index(slot) : 0;
+  if (codec.encode(Solo{}, values, store.dim, slot)) {
     if (had_entry) return_entry(store.overflow, old_entry);
     return;
   }
   const uint32_t entry = had_entry ? old_entry : take_entry(store.overflow);
   std::copy_n(values, store.dim, store.overflow.rows + int64_t(entry) * store.dim);
-  Codec::write_overflow(Solo{}, entry, store.dim, slot);
+  codec.write_overflow(Solo{}, entry, store.dim, slot);
 }
 
 // Bags ----------------------------------------------------------------------------------------------------------------
@@ -100,18 +100,18 @@ int64_t checked_id(const Bags& bags, const TableView& table, int64_t table_index
 
 /// load_row() for a lookup.   values [dim], written in fp32 on the way unless out is fp32 itself
 template <class Codec, class T>
-void look_up_row(const StoreView& store, const TableView& table, int64_t row, Rounding rounding, float* values,
-                 T* out) {
+void look_up_row(const Codec& codec, const StoreView& store, const TableView& table, int64_t row, Rounding rounding,
+                 float* values, T* out) {
   float* to = values;
   if constexpr (std::is_same_v<T, float>) to = out;
-  load_row<Codec>(store, table, row, to);
+  load_row(codec, store, table, row, to);
   if (rounding == Rounding::truncate) std::transform(to, to + store.dim, to, truncated);
   if constexpr (!std::is_same_v<T, float>) std::transform(to, to + store.dim, out, rounded<T>);
 }
 
 template <class Codec, class T>
-void lookup_table(const StoreView& store, const Bags& bags, int64_t table_index, int64_t begin, int64_t end,
-                  BagVectors out, Rounding rounding) {
+void lookup_table(const Codec& codec, const StoreView& store, const Bags& bags, int64_t table_index, int64_t begin,
+                  int64_t end, BagVectors out, Rounding rounding) {
   const TableView& table = store.tables[size_t(table_index)];
   const int64_t first_bag = table_index * bags.batch, last_position = bag_start(bags, first_bag + end);
   std::vector<float> row(size_t(store.dim)), sum(size_t(store.dim));
@@ -119,14 +119,14 @@ void lookup_table(const StoreView& store, const Bags& bags, int64_t table_index,
     T* to = vector_of<T>(bags, out, store.dim, bag);
     if (!bags.offsets) {
       if (bag + kPrefetchRows < last_position) prefetch(table, bags.ids[bag + kPrefetchRows]);
-      look_up_row<Codec>(store, table, checked_id(bags, table, table_index, bag), rounding, row.data(), to);
+      look_up_row(codec, store, table, checked_id(bags, table, table_index, bag), rounding, row.data(), to);
       continue;
     }
     std::fill(sum.begin(), sum.end(), 0.0f);
     for (int64_t position = bags.offsets[bag]; position < bags.offsets[bag + 1]; ++position) {
       if (position + kPrefetchRows < last_position) prefetch(table, bags.ids[position + kPrefetchRows]);
       const int64_t id = checked_id(bags, table, table_index, position);
-      look_up_row<Codec>(store, table, id, rounding, nullptr, row.data());
+      look_up_row(codec, store, table, id, rounding, nullptr, row.data());
       for (size_t i = 0; i < row.size(); ++i) sum[i] += row[i];
     }
     std::transform(sum.begin(), sum.end(), to, rounded<T>);
@@ -252,9 +252,10 @@ void CpuDevice::lookup(Queue&, const StoreView& store, const Bags& bags, BagVect
   const int64_t pieces = (bags.batch + kBagsPerPiece - 1) / kBagsPerPiece;
   parallel_for(bags.tables * pieces, 1, [&](int64_t piece, int64_t) {
     const int64_t table = piece / pieces, begin = piece % pieces * kBagsPerPiece;
-    with_codec(store.tables[size_t(table)].codec, [&]<class Codec>(Codec) {
+    with_codec(store.tables[size_t(table)], [&]<class Codec>(Codec codec) {
       with_dtype(out.dtype, [&]<class T>(T) {
-        lookup_table<Codec, T>(store, bags, table, begin, std::min(begin + kBagsPerPiece, bags.batch), out, rounding);
+        lookup_table<Codec, T>(codec, store, bags, table, begin, std::min(begin + kBagsPerPiece, bags.batch), out,
+                               rounding);
       });
     });
   });
@@ -299,9 +300,9 @@ void CpuDevice::lookup_unique(Queue&, const StoreView& store, int64_t, const Uni
     for (int64_t u = begin; u < end; ++u) {
       const TableView& table = store.tables[size_t(table_of(store, unique.rows[u]))];
       if (u + kPrefetchRows < end) prefetch(table, unique.rows[u + kPrefetchRows] - table.first_row);
-      with_codec(table.codec, [&]<class Codec>(Codec) {
+      with_codec(table, [&](auto codec) {
         with_dtype(out.dtype, [&]<class T>(T) {
-          look_up_row<Codec>(store, table, unique.rows[u] - table.first_row, rounding, values.data(), out.row<T>(u));
+          look_up_row(codec, store, table, unique.rows[u] - table.first_row, rounding, values.data(), out.row<T>(u));
         });
       });
     }
@@ -340,10 +341,10 @@ void CpuDevice::update(Queue&, const StoreView& store, const Bags& bags, const U
         sum_pieces(scratch.sums + scratch.first_piece[u] * dim, gradient_pieces(all.end - all.begin), dim,
                    values.data(), gradient.data());
       }
-      with_codec(table.codec, [&]<class Codec>(Codec) {
-        load_row<Codec>(store, table, row, values.data());
+      with_codec(table, [&](auto codec) {
+        load_row(codec, store, table, row, values.data());
         apply_rule(rule, *state, table, row, dim, gradient.data(), values.data());
-        store_row<Codec>(store, table, row, values.data());
+        store_row(codec, store, table, row, values.data());
       });
     }
   });
@@ -360,7 +361,7 @@ void CpuDevice::fill_uniform(Queue&, const StoreView& store, int64_t table_index
         const Random4 random = philox(seed, uint64_t(row), uint64_t(table_index) << 32 | uint64_t(i / 4));
         for (int64_t k = 0; k < 4; ++k) values[size_t(i + k)] = (2 * uniform_float(random.word[k]) - 1) * bound;
       }
-      with_codec(table.codec, [&]<class Codec>(Codec) { store_row<Codec>(store, table, row, values.data()); });
+      with_codec(table, [&](auto codec) { store_row(codec, store, table, row, values.data()); });
       std::memset(table.slot(row) + table.slot_bytes, 0, table.record_bytes - table.slot_bytes);
       if (table.row_state) table.row_state[row] = 0;
     }
@@ -371,9 +372,9 @@ void CpuDevice::fill_uniform(Queue&, const StoreView& store, int64_t table_index
 void CpuDevice::encode_rows(Queue&, const StoreView& store, int64_t table_index, int64_t first, int64_t count,
                             const float* rows) {
   const TableView& table = store.tables[size_t(table_index)];
-  with_codec(table.codec, [&]<class Codec>(Codec) {
+  with_codec(table, [&](auto codec) {
     parallel_for(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) store_row<Codec>(store, table, first + i, rows + i * store.dim);
+      for (int64_t i = begin; i < end; ++i) store_row(codec, store, table, first + i, rows + i * store.dim);
     });
   });
   settle(store.overflow);
@@ -382,9 +383,9 @@ void CpuDevice::encode_rows(Queue&, const StoreView& store, int64_t table_index,
 void CpuDevice::decode_rows(Queue&, const StoreView& store, int64_t table_index, int64_t first, int64_t count,
                             float* rows) {
   const TableView& table = store.tables[size_t(table_index)];
-  with_codec(table.codec, [&]<class Codec>(Codec) {
+  with_codec(table, [&](auto codec) {
     parallel_for(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) load_row<Codec>(store, table, first + i, rows + i * store.dim);
+      for (int64_t i = begin; i < end; ++i) load_row(codec, store, table, first + i, rows + i * store.dim);
     });
   });
 }

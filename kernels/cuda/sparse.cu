@@ -15,9 +15,11 @@ namespace dlrm::cuda {
 namespace {
 
 template <class F>
-__device__ void with_device_codec(CodecId id, F&& f) {
-  if (id == CodecId::raw) {
+__device__ void with_device_codec(const TableView& table, F&& f) {
+  if (table.codec == CodecId::raw) {
     f(RawCodec{});
+  } else if (table.codec == CodecId::ibp) {
+    f(IbpCodec{table.masks, table.slot_bytes});
   } else {
     f(PforCodec{});
   }
@@ -41,24 +43,24 @@ void settle(cudaStream_t stream, const OverflowView& pool) {
 // Rows ----------------------------------------------------------------------------------------------------------------
 
 template <class Codec>
-__device__ void load_row(const Store& store, const TableView& table, int64_t row, float* values) {
+__device__ void load_row(const Codec& codec, const Store& store, const TableView& table, int64_t row, float* values) {
   const Warp warp;
   const std::byte* slot = table.slot(row);
-  if (!Codec::is_overflow(slot, store.dim)) return Codec::decode(warp, slot, store.dim, values);
-  const float* from = store.overflow.rows + int64_t(Codec::overflow_index(slot)) * store.dim;
+  if (!codec.is_overflow(slot, store.dim)) return codec.decode(warp, slot, store.dim, values);
+  const float* from = store.overflow.rows + int64_t(codec.overflow_index(slot)) * store.dim;
   for (int64_t i = warp.lane(); i < store.dim; i += 32) values[i] = from[i];
 }
 
 /// `values` are visible to the whole warp.
 template <class Codec>
-__device__ void store_row(const Store& store, const TableView& table, int64_t row, const float* values,
-                          FaultSink faults) {
+__device__ void store_row(const Codec& codec, const Store& store, const TableView& table, int64_t row,
+                          const float* values, FaultSink faults) {
   const Warp warp;
   std::byte* slot = table.slot(row);
-  const bool had_entry = Codec::is_overflow(slot, store.dim);
-  uint32_t entry = had_entry ? Codec::overflow_index(slot) : 0;
+  const bool had_entry = codec.is_overflow(slot, store.dim);
+  uint32_t entry = had_entry ? codec.overflow_index(slot) : 0;
   warp.sync();
-  if (Codec::encode(warp, values, store.dim, slot)) {
+  if (codec.encode(warp, values, store.dim, slot)) {
     if (had_entry && warp.lane() == 0) store.overflow.returned_list[add(&store.overflow.counters->returned)] = entry;
     return;
   }
@@ -68,15 +70,15 @@ __device__ void store_row(const Store& store, const TableView& table, int64_t ro
   }
   float* to = store.overflow.rows + int64_t(entry) * store.dim;
   for (int64_t i = warp.lane(); i < store.dim; i += 32) to[i] = values[i];
-  Codec::write_overflow(warp, entry, store.dim, slot);
+  codec.write_overflow(warp, entry, store.dim, slot);
 }
 
 /// load_row() for a lookup.   row [dim]: shared memory of the warp; `out` may be row itself
 template <class Codec, class T>
-__device__ void look_up_row(const Store& store, const TableView& table, int64_t id, Rounding rounding, float* row,
-                            T* out) {
+__device__ void look_up_row(const Codec& codec, const Store& store, const TableView& table, int64_t id,
+                            Rounding rounding, float* row, T* out) {
   const Warp warp;
-  load_row<Codec>(store, table, id, row);
+  load_row(codec, store, table, id, row);
   warp.sync();
   for (int64_t i = warp.lane(); i < store.dim; i += 32)
     out[i] = rounded<T>(rounding == Rounding::truncate ? truncated(row[i]) : row[i]);
@@ -93,14 +95,14 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t bag = warp_index(); bag < bags.tables * bags.batch; bag += warp_count()) {
     const TableView table = store.tables[bag / bags.batch];
     T* to = vector_of<T>(bags, out, store.dim, bag);
-    with_device_codec(table.codec, [&]<class Codec>(Codec) {
+    with_device_codec(table, [&](const auto& codec) {
       if (!bags.offsets) {
         const int64_t id = checked_id(bags, table, bag, bag, faults);
-        return look_up_row<Codec>(store, table, id, rounding, row, to);
+        return look_up_row(codec, store, table, id, rounding, row, to);
       }
       for (int64_t i = warp.lane(); i < store.dim; i += 32) sum[i] = 0;
       for (int64_t position = bags.offsets[bag]; position < bags.offsets[bag + 1]; ++position) {
-        look_up_row<Codec>(store, table, checked_id(bags, table, bag, position, faults), rounding, row, row);
+        look_up_row(codec, store, table, checked_id(bags, table, bag, position, faults), rounding, row, row);
         for (int64_t i = warp.lane(); i < store.dim; i += 32) sum[i] += row[i];
         warp.sync();
       }
@@ -116,8 +118,8 @@ __global__ void __launch_bounds__(kThreads)
   float* row = shared + threadIdx.x / 32 * store.dim;
   for (int64_t u = warp_index(); u < *unique.count; u += warp_count()) {
     const TableView table = store.tables[table_of(store, unique.rows[u])];
-    with_device_codec(table.codec, [&]<class Codec>(Codec) {
-      look_up_row<Codec>(store, table, unique.rows[u] - table.first_row, rounding, row, out.row<T>(u));
+    with_device_codec(table, [&](const auto& codec) {
+      look_up_row(codec, store, table, unique.rows[u] - table.first_row, rounding, row, out.row<T>(u));
     });
   }
 }
@@ -316,12 +318,12 @@ __global__ void __launch_bounds__(kThreads)
       const LastSums last(scratch, u, all.end - all.begin, dim);
       sum_vectors(last.sums, last.count, dim, gradient);
     }
-    with_device_codec(table.codec, [&]<class Codec>(Codec) {
-      load_row<Codec>(store, table, row, values);
+    with_device_codec(table, [&](const auto& codec) {
+      load_row(codec, store, table, row, values);
       warp.sync();
       apply_rule(rule, *state, table, row, dim, gradient, values);
       warp.sync();
-      store_row<Codec>(store, table, row, values, faults);
+      store_row(codec, store, table, row, values, faults);
       warp.sync();
     });
   }
@@ -343,7 +345,7 @@ __global__ void __launch_bounds__(kThreads)
         values[i + k] = (2 * uniform_float(random.word[k]) - 1) * bound;
     }
     warp.sync();
-    with_device_codec(table.codec, [&]<class Codec>(Codec) { store_row<Codec>(store, table, row, values, faults); });
+    with_device_codec(table, [&](const auto& codec) { store_row(codec, store, table, row, values, faults); });
     for (int64_t i = warp.lane(); i < record_floats; i += 32) table.element_state(row)[i] = 0;
     if (table.row_state && warp.lane() == 0) table.row_state[row] = 0;
     warp.sync();
@@ -354,9 +356,8 @@ __global__ void __launch_bounds__(kThreads) encode_rows_kernel(Store store, int 
                                                                int64_t count, const float* rows, FaultSink faults) {
   const TableView table = store.tables[table_index];
   for (int64_t i = warp_index(); i < count; i += warp_count()) {
-    with_device_codec(table.codec, [&]<class Codec>(Codec) {
-      store_row<Codec>(store, table, first + i, rows + i * store.dim, faults);
-    });
+    with_device_codec(
+        table, [&](const auto& codec) { store_row(codec, store, table, first + i, rows + i * store.dim, faults); });
     __syncwarp();
   }
 }
@@ -365,8 +366,8 @@ __global__ void __launch_bounds__(kThreads)
     decode_rows_kernel(Store store, int table_index, int64_t first, int64_t count, float* rows) {
   const TableView table = store.tables[table_index];
   for (int64_t i = warp_index(); i < count; i += warp_count())
-    with_device_codec(table.codec,
-                      [&]<class Codec>(Codec) { load_row<Codec>(store, table, first + i, rows + i * store.dim); });
+    with_device_codec(table,
+                      [&](const auto& codec) { load_row(codec, store, table, first + i, rows + i * store.dim); });
 }
 
 /// Shared memory of `rows` rows for each warp of a block.
@@ -379,9 +380,12 @@ size_t shared_rows(Kernel kernel, int64_t rows, int64_t dim) {
   return bytes;
 }
 
-/// Whether the kernels of sparse128.cu serve: rows of 128, and vectors that can be moved 16 bytes at a time.
+/// Whether the kernels of sparse128.cu serve: rows of 128, raw or in pfor, and vectors that can be moved 16 bytes at a
+/// time.
 bool fits_registers(const StoreView& store, const void* data, int64_t stride, DType dtype) {
-  return store.dim == 128 && stride % int64_t(16 / size_of(dtype)) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;
+  const auto is_ibp = [](const TableView& table) { return table.codec == CodecId::ibp; };
+  return store.dim == 128 && std::none_of(store.tables.begin(), store.tables.end(), is_ibp) &&
+         stride % int64_t(16 / size_of(dtype)) == 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 
 }  // namespace

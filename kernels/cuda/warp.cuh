@@ -24,6 +24,7 @@ struct Warp {
     total = __shfl_sync(kAll, sum, 31);
     return sum - value;
   }
+  __device__ void set_bits(uint32_t* word, uint32_t bits) const { atomicOr(word, bits); }
   __device__ void sync() const { __syncwarp(); }
 };
 

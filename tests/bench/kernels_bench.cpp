@@ -19,30 +19,39 @@ std::vector<float> normal_rows(int64_t values) {
   return rows;
 }
 
-/// One row after the other, all in the caches.
-template <class Codec, bool kDecode>
-void code(benchmark::State& state) {
-  constexpr int64_t kRows = 64;
-  const int64_t dim = state.range(0);
-  const std::vector<float> rows = normal_rows(kRows * dim);
-  std::vector<float> out(static_cast<size_t>(dim));
-  std::vector<std::byte> slots(kRows * Codec::slot_bytes(dim));
-  const auto slot = [&](int64_t row) { return &slots[size_t(row) * Codec::slot_bytes(dim)]; };
-  for (int64_t row = 0; row < kRows; ++row) Codec::encode(Solo{}, &rows[size_t(row * dim)], dim, slot(row));
+constexpr int64_t kRows = 64;  // in the caches
+
+template <bool kDecode, class Codec, class Slot>
+void time_code(benchmark::State& state, const Codec& codec, int64_t dim, const std::vector<float>& rows, Slot slot,
+               float* out) {
   for (auto _ : state) {
     for (int64_t row = 0; row < kRows; ++row) {
       if (kDecode) {
-        Codec::decode(Solo{}, slot(row), dim, out.data());
+        codec.decode(Solo{}, slot(row), dim, out);
       } else {
-        Codec::encode(Solo{}, &rows[size_t(row * dim)], dim, slot(row));
+        codec.encode(Solo{}, &rows[size_t(row * dim)], dim, slot(row));
       }
-      benchmark::DoNotOptimize(out.data());
+      benchmark::DoNotOptimize(out);
       benchmark::ClobberMemory();
     }
   }
-  state.SetItemsProcessed(state.iterations() * kRows);
 }
 
+/// One row after the other, all in the caches.
+template <class Codec, bool kDecode>
+void code(benchmark::State& state) {
+  const int64_t dim = state.range(0);
+  const std::vector<float> rows = normal_rows(kRows * dim);
+  std::vector<float> out(static_cast<size_t>(dim));
+  const CodecFit fit = fit_codec(CodecId(Codec::id), rows.data(), kRows, dim);
+  std::vector<std::byte> slots(kRows * fit.slot_bytes);
+  const auto slot = [&](int64_t row) { return &slots[size_t(row) * fit.slot_bytes]; };
+  with_codec(fit.codec, fit.params(), [&](auto codec) {
+    for (int64_t row = 0; row < kRows; ++row) codec.encode(Solo{}, &rows[size_t(row * dim)], dim, slot(row));
+    time_code<kDecode>(state, codec, dim, rows, slot, out.data());
+  });
+  state.SetItemsProcessed(state.iterations() * kRows);
+}
 template <class Codec>
 void encode(benchmark::State& state) {
   code<Codec, false>(state);
@@ -101,12 +110,16 @@ void update(benchmark::State& state) {
 
 BENCHMARK_TEMPLATE(decode, RawCodec)->Arg(64)->Arg(128);
 BENCHMARK_TEMPLATE(decode, PforCodec)->Arg(64)->Arg(128);
+BENCHMARK_TEMPLATE(decode, IbpCodec)->Arg(64)->Arg(128);
 BENCHMARK_TEMPLATE(encode, RawCodec)->Arg(64)->Arg(128);
 BENCHMARK_TEMPLATE(encode, PforCodec)->Arg(64)->Arg(128);
+BENCHMARK_TEMPLATE(encode, IbpCodec)->Arg(64)->Arg(128);
 BENCHMARK_TEMPLATE(lookup, RawCodec)->Arg(64)->Arg(128)->UseRealTime();
 BENCHMARK_TEMPLATE(lookup, PforCodec)->Arg(64)->Arg(128)->UseRealTime();
+BENCHMARK_TEMPLATE(lookup, IbpCodec)->Arg(64)->Arg(128)->UseRealTime();
 BENCHMARK_TEMPLATE(update, RawCodec)->Arg(64)->Arg(128)->UseRealTime();
 BENCHMARK_TEMPLATE(update, PforCodec)->Arg(64)->Arg(128)->UseRealTime();
+BENCHMARK_TEMPLATE(update, IbpCodec)->Arg(64)->Arg(128)->UseRealTime();
 
 }  // namespace
 }  // namespace dlrm
