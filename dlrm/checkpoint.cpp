@@ -101,6 +101,23 @@ json manifest_json(const Checkpoint& c) {
   return j;
 }
 
+/// Sizes on which memory accesses depend.
+void check_table(const TableConfig& about, const Checkpoint::Table& table, int64_t dim) {
+  const auto between = [&](const char* what, int64_t found, int64_t least, int64_t most) {
+    check(found >= least && found <= most, "table ", about.name, ": ", what, " ", found, ", expected ", least, " .. ",
+          most);
+  };
+  const bool fitted = about.codec == CodecId::ibp;
+  const int64_t usual = int64_t(slot_bytes(about.codec, dim)), header = (1 + (dim + 31) / 32) * 4;
+  between("rows", about.rows, 1, int64_t(1) << 40);
+  between("slot_bytes", int64_t(table.slot_bytes), fitted ? header : usual, usual);
+  check(table.slot_bytes % 4 == 0 || !fitted, "table ", about.name, ": slot_bytes ", table.slot_bytes,
+        ", expected a multiple of 4");
+  between("state_floats", table.state_floats, 0, 4 * dim);
+  between("overflow_rows", table.overflow_rows, 0, about.rows);
+  between("masks", int64_t(table.masks.size()), fitted ? 2 * dim : 0, fitted ? 2 * dim : 0);
+}
+
 Checkpoint checkpoint_of(const json& j) {
   check(j.at("format") == "dlrm checkpoint", "format: expected 'dlrm checkpoint', found ", j.at("format"));
   check(j.at("version") == kVersion, "version: expected ", kVersion, ", found ", j.at("version"),
@@ -114,6 +131,7 @@ Checkpoint checkpoint_of(const json& j) {
   const json& model = j.at("model");
   c.model.numerical = model.at("numerical");
   c.model.dim = model.at("dim");
+  check(c.model.dim >= 1 && c.model.dim <= 65536, "dim: expected 1 .. 65536, found ", c.model.dim);
   c.model.bottom = model.at("bottom").get<std::vector<int64_t>>();
   c.model.top = model.at("top").get<std::vector<int64_t>>();
   c.model.dense_optimizer = optimizer_of(model.at("dense_optimizer"));
@@ -123,10 +141,8 @@ Checkpoint checkpoint_of(const json& j) {
     c.model.tables.push_back({t.at("name"), t.at("rows"), codec_by_name(t.at("codec").get<std::string>())});
     c.tables.push_back({t.at("slot_bytes"), t.at("state_floats"), t.at("overflow_rows"), t.at("slots_crc32"),
                         t.at("state_crc32"), t.at("overflow_crc32")});
-    if (c.model.tables.back().codec != CodecId::ibp) continue;
-    c.tables.back().masks = t.at("masks").get<std::vector<uint32_t>>();
-    check(int64_t(c.tables.back().masks.size()) == 2 * c.model.dim, "table ", c.model.tables.back().name, ": ",
-          c.tables.back().masks.size(), " masks, expected ", 2 * c.model.dim);
+    if (c.model.tables.back().codec == CodecId::ibp) c.tables.back().masks = t.at("masks").get<std::vector<uint32_t>>();
+    check_table(c.model.tables.back(), c.tables.back(), c.model.dim);
   }
   return c;
 }
