@@ -7,6 +7,7 @@
 #include "dlrm/about.h"
 #include "dlrm/commands/commands.h"
 #include "dlrm/nearest.h"
+#include "kernels/cpu/blas.h"
 #include "kernels/error.h"
 
 namespace dlrm {
@@ -92,6 +93,7 @@ int run(int argc, char** argv) {
 }  // namespace dlrm
 
 int main(int argc, char** argv) {
+  dlrm::use_fast_blas(argv);
   try {
     return dlrm::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "kernels/cpu/blas.h"
 #include "kernels/device.h"
 
 int main(int argc, char** argv) {
+  dlrm::use_fast_blas(argv);
   testing::InitGoogleTest(&argc, argv);
   const std::vector<std::string> devices = dlrm::device_names();
   std::cout << "devices:";

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The training step of `dlrm bench step` in PyTorch, as fast as plain PyTorch makes it, beside dlrm's in one run.
 
-One joint table, a compiled dense part, autocast to bf16, SGD on the rows by an atomic index_add_ (which, unlike dlrm's, is
-not repeatable). Ids, shapes and batch are those of `dlrm bench step`. Needs PyTorch and a GPU; dlrm needs neither.
+One joint table, a compiled dense part, on a GPU autocast to bf16, SGD on the rows by index_add_ (atomic on a GPU and so,
+unlike dlrm's, not repeatable). Ids, shapes and batch are those of `dlrm bench step`. Needs PyTorch; dlrm does not.
 
     tests/bench/torch_dlrm.py --dlrm build/dlrm
+    tests/bench/torch_dlrm.py --dlrm build/dlrm --device cpu --batch 2048 --max-rows 100000
 """
 import argparse
 import json
@@ -21,7 +22,7 @@ import torch.nn.functional as F
 ROWS = [227605433, 39061, 17296, 7425, 20266, 4, 7123, 1544, 64, 130229468, 3067957, 405283, 11, 2210, 11939, 156, 5, 977,
         15, 292775615, 40790949, 187188511, 590153, 12974, 109, 37]
 DIM = 128
-DEVICE = "cuda"
+DEVICE = "cuda"  # or "cpu", by option
 
 
 def power_law_ids(count, rows, power, generator):
@@ -62,6 +63,11 @@ class Dense(nn.Module):
         return F.binary_cross_entropy_with_logits(logits.float(), labels)
 
 
+def synchronize():
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
 def torch_samples_per_second(options, compiled, bf16):
     torch.set_float32_matmul_precision("high")  # tf32
     rows = [min(r, options.max_rows) for r in ROWS]
@@ -86,7 +92,7 @@ def torch_samples_per_second(options, compiled, bf16):
         if bf16:
             looked_up = looked_up.to(torch.bfloat16)
         looked_up.requires_grad_(True)
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=bf16):
+        with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=bf16):
             loss = forward(numerical, looked_up, labels)
         optimizer.zero_grad()
         loss.backward()
@@ -95,17 +101,17 @@ def torch_samples_per_second(options, compiled, bf16):
 
     for i in range(6):
         step(*batches[i % 4])
-    torch.cuda.synchronize()
+    synchronize()
     start = time.perf_counter()
     for i in range(options.steps):
         step(*batches[i % 4])
-    torch.cuda.synchronize()
+    synchronize()
     return options.batch * options.steps / (time.perf_counter() - start)
 
 
 def dlrm_samples_per_second(options, precision):
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        subprocess.run([options.dlrm, "bench", "step", "--precision", precision, "--batch", str(options.batch), "--max-rows",
+        subprocess.run([options.dlrm, "bench", "step", "--device", DEVICE, "--precision", precision, "--batch", str(options.batch), "--max-rows",
                         str(options.max_rows), "--power", str(options.power), "--steps", str(options.steps), "--json",
                         file.name], check=True, stdout=subprocess.DEVNULL)
         return {row["name"]: row["items_per_second"] for row in json.load(file)["rows"]}
@@ -118,22 +124,27 @@ def main():
     parser.add_argument("--max-rows", type=int, default=10000000, help="cap of the tables")
     parser.add_argument("--power", type=float, default=1.05, help="exponent of the ids' power law")
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     options = parser.parse_args()
+    global DEVICE
+    DEVICE = options.device
 
     results = {}
-    for bf16 in (True, False):
-        precision = "bf16" if bf16 else "tf32"
+    for precision in ["bf16", "tf32"] if DEVICE == "cuda" else ["fp32"]:
+        bf16 = precision == "bf16"
         for compiled in (False, True):
             name = f"PyTorch {torch.__version__}, {precision}, {'compiled' if compiled else 'eager'}"
             results[name] = torch_samples_per_second(options, compiled, bf16)
-            torch.cuda.empty_cache()
+            if DEVICE == "cuda":
+                torch.cuda.empty_cache()
         for codec, rate in dlrm_samples_per_second(options, precision).items():
             results[f"dlrm, {precision}, {codec}"] = rate
     best = max(rate for name, rate in results.items() if name.startswith("PyTorch"))
-    print(f"{torch.cuda.get_device_name()}, batch {options.batch}, tables of at most {options.max_rows} rows, power law "
+    machine = torch.cuda.get_device_name() if DEVICE == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    print(f"{machine}, batch {options.batch}, tables of at most {options.max_rows} rows, power law "
           f"{options.power}")
     for name, rate in results.items():
-        print(f"{name:40} {rate / 1e6:7.2f} M samples/s {rate / best:6.2f} x the fastest PyTorch")
+        print(f"{name:40} {rate / 1e3:9.1f} k samples/s {rate / best:6.2f} x the fastest PyTorch")
 
 
 if __name__ == "__main__":
