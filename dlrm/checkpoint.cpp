@@ -108,8 +108,8 @@ void check_table(const TableConfig& about, const Checkpoint::Table& table, int64
           most);
   };
   const bool fitted = about.codec == CodecId::ibp;
-  const int64_t usual = int64_t(slot_bytes(about.codec, dim)), header = (1 + (dim + 31) / 32) * 4;
-  between("rows", about.rows, 1, int64_t(1) << 40);
+  const int64_t usual = int64_t(slot_bytes(about.codec, dim)), header = int64_t(IbpCodec::header_bytes(dim));
+  between("rows", about.rows, 1, kMostRows);
   between("slot_bytes", int64_t(table.slot_bytes), fitted ? header : usual, usual);
   check(table.slot_bytes % 4 == 0 || !fitted, "table ", about.name, ": slot_bytes ", table.slot_bytes,
         ", expected a multiple of 4");
@@ -131,7 +131,7 @@ Checkpoint checkpoint_of(const json& j) {
   const json& model = j.at("model");
   c.model.numerical = model.at("numerical");
   c.model.dim = model.at("dim");
-  check(c.model.dim >= 1 && c.model.dim <= 65536, "dim: expected 1 .. 65536, found ", c.model.dim);
+  check(c.model.dim >= 1 && c.model.dim <= kMostDim, "dim: expected 1 .. ", kMostDim, ", found ", c.model.dim);
   c.model.bottom = model.at("bottom").get<std::vector<int64_t>>();
   c.model.top = model.at("top").get<std::vector<int64_t>>();
   c.model.dense_optimizer = optimizer_of(model.at("dense_optimizer"));
@@ -282,17 +282,34 @@ OverflowRows read_overflow(const InputFile& file, const Checkpoint::Table& table
   return result;
 }
 
-void decode_row(const CodecFit& codec, const std::byte* slot, int64_t row, const OverflowRows& overflow, int64_t dim,
-                const fs::path& path, float* values) {
-  const float* overflow_row = nullptr;
-  if (is_overflow_slot(codec, slot, dim)) {
-    const auto entry = std::lower_bound(overflow.rows.begin(), overflow.rows.end(), row);
-    check(entry != overflow.rows.end() && *entry == row, path.string(), ": row ", row,
-          " is not among the overflow rows");
-    overflow_row = &overflow.values[size_t((entry - overflow.rows.begin()) * dim)];
+/// A table's file, its size and overflow rows checked.
+struct TableFile {
+  int64_t dim;
+  CodecFit codec;
+  Sections at;
+  InputFile file;
+  OverflowRows overflow;
+
+  TableFile(const Checkpoint& checkpoint, size_t t)
+      : dim(checkpoint.model.dim),
+        codec{checkpoint.model.tables[t].codec, checkpoint.tables[t].slot_bytes, checkpoint.tables[t].masks},
+        at(checkpoint.tables[t], checkpoint.model.tables[t].rows, dim),
+        file(table_file(checkpoint.path, t)) {
+    check(file.bytes() == at.end, file.path().string(), ": ", file.bytes(), " bytes, expected ", at.end);
+    overflow = read_overflow(file, checkpoint.tables[t], at, dim);
   }
-  decode_slot(codec, slot, dim, overflow_row, values);
-}
+
+  void decode(const std::byte* slot, int64_t row, float* values) const {
+    const float* overflow_row = nullptr;
+    if (is_overflow_slot(codec, slot, dim)) {
+      const auto entry = std::lower_bound(overflow.rows.begin(), overflow.rows.end(), row);
+      check(entry != overflow.rows.end() && *entry == row, file.path().string(), ": row ", row,
+            " is not among the overflow rows");
+      overflow_row = &overflow.values[size_t((entry - overflow.rows.begin()) * dim)];
+    }
+    decode_slot(codec, slot, dim, overflow_row, values);
+  }
+};
 
 void check_same_shape(const Checkpoint& checkpoint, const ModelConfig& model) {
   const std::string where = checkpoint.path.string();
@@ -373,11 +390,9 @@ void visit_rows(const Checkpoint& checkpoint, size_t t, const RowsVisitor& visit
   const Checkpoint::Table& table = checkpoint.tables[t];
   const TableConfig& about = checkpoint.model.tables[t];
   const int64_t dim = checkpoint.model.dim;
-  const Sections at(table, about.rows, dim);
-  const InputFile file(table_file(checkpoint.path, t));
-  check(file.bytes() == at.end, file.path().string(), ": ", file.bytes(), " bytes, expected ", at.end);
-  const OverflowRows overflow = read_overflow(file, table, at, dim);
-  const CodecFit codec{about.codec, table.slot_bytes, table.masks};
+  const TableFile opened(checkpoint, t);
+  const InputFile& file = opened.file;
+  const Sections& at = opened.at;
 
   Checksum slots_sum, state_sum;
   const int64_t piece = piece_rows(table.slot_bytes + size_t(dim + table.state_floats) * sizeof(float));
@@ -389,8 +404,7 @@ void visit_rows(const Checkpoint& checkpoint, size_t t, const RowsVisitor& visit
     std::vector<float> rows(size_t(count * dim));
     parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        decode_row(codec, &slots[size_t(i) * table.slot_bytes], first + i, overflow, dim, file.path(),
-                   &rows[size_t(i * dim)]);
+        opened.decode(&slots[size_t(i) * table.slot_bytes], first + i, &rows[size_t(i * dim)]);
     });
     std::vector<float> state(size_t(count * table.state_floats));
     file.read(at.state + size_t(first * table.state_floats) * sizeof(float), state.data(),
@@ -403,19 +417,14 @@ void visit_rows(const Checkpoint& checkpoint, size_t t, const RowsVisitor& visit
 }
 
 std::vector<float> sample_rows(const Checkpoint& checkpoint, size_t t, int64_t most) {
-  const Checkpoint::Table& table = checkpoint.tables[t];
   const int64_t rows = checkpoint.model.tables[t].rows, dim = checkpoint.model.dim, count = std::min(rows, most);
-  const Sections at(table, rows, dim);
-  const InputFile file(table_file(checkpoint.path, t));
-  check(file.bytes() == at.end, file.path().string(), ": ", file.bytes(), " bytes, expected ", at.end);
-  const OverflowRows overflow = read_overflow(file, table, at, dim);
-  const CodecFit codec{checkpoint.model.tables[t].codec, table.slot_bytes, table.masks};
+  const TableFile opened(checkpoint, t);
   std::vector<float> sample(size_t(count * dim));
-  std::vector<std::byte> slot(table.slot_bytes);
+  std::vector<std::byte> slot(opened.codec.slot_bytes);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t row = i * rows / count;
-    file.read(at.slots + size_t(row) * table.slot_bytes, slot.data(), slot.size());
-    decode_row(codec, slot.data(), row, overflow, dim, file.path(), &sample[size_t(i * dim)]);
+    opened.file.read(opened.at.slots + size_t(row) * slot.size(), slot.data(), slot.size());
+    opened.decode(slot.data(), row, &sample[size_t(i * dim)]);
   }
   return sample;
 }

@@ -54,8 +54,6 @@ Model::Model(Device& device, ModelConfig config)
   check(device.supports(config_.precision), "model.precision: ", device.name(),
         " does not compute in it, expected fp32 or bf16");
   vectors_ = 1 + store_.tables();
-  numerical_padded_ = round_up(config_.numerical, kPadding);
-  top_in_padded_ = round_up(config_.dim + vectors_ * (vectors_ - 1) / 2, kPadding);
   bottom_ = make_layers("bottom", config_.numerical, config_.bottom);
   top_ = make_layers("top", config_.dim + vectors_ * (vectors_ - 1) / 2, config_.top);
   weights_ = Buffer(device, bytes(flat_floats_));
@@ -67,14 +65,14 @@ Model::Model(Device& device, ModelConfig config)
   const auto activations = [&](int64_t cols) { return Buffer(device, size_t(batch * cols) * size_of(dtype())); };
   rows_ = activations(store_.tables() * config_.dim);
   row_gradients_ = activations(store_.tables() * config_.dim);
-  interactions_ = activations(top_in_padded_);
-  interaction_gradients_ = activations(top_in_padded_);
+  interactions_ = activations(top_in_padded());
+  interaction_gradients_ = activations(top_in_padded());
   loss_ = Buffer(device, sizeof(float));
 
   size_t used = 0;
   const auto place = [&](size_t bytes) { return std::exchange(used, used + (bytes + 255) / 256 * 256); };
   layout_.state = place(sizeof(StepState));
-  layout_.numerical = place(size_t(batch * numerical_padded_) * size_of(dtype()));
+  layout_.numerical = place(size_t(batch * numerical_padded()) * size_of(dtype()));
   layout_.labels = place(bytes(batch));
   layout_.ids = place(size_t(config_.max_ids) * sizeof(int64_t));
   layout_.offsets = place(size_t(store_.tables() * batch + 1) * sizeof(int64_t));
@@ -230,8 +228,8 @@ Model::Input& Model::stage(Queue& queue, const Batch& batch, const StepState* st
     parallel_for(batch_, kSamplesPerPiece, [&](int64_t begin, int64_t end) {
       for (int64_t sample = begin; sample < end; ++sample) {
         const float* from = &batch.numerical[size_t(sample * config_.numerical)];
-        T* const to = numerical + sample * numerical_padded_;
-        std::fill(std::transform(from, from + config_.numerical, to, rounded<T>), to + numerical_padded_, T{});
+        T* const to = numerical + sample * numerical_padded();
+        std::fill(std::transform(from, from + config_.numerical, to, rounded<T>), to + numerical_padded(), T{});
       }
     });
   });
@@ -250,7 +248,7 @@ Model::Input& Model::stage(Queue& queue, const Batch& batch, const StepState* st
     device_.copy(*input_queue_, input.device.data() + offset, host + offset, bytes);
   };
   send(layout_.state, sizeof(StepState));
-  send(layout_.numerical, size_t(batch_ * numerical_padded_) * size_of(dtype()));
+  send(layout_.numerical, size_t(batch_ * numerical_padded()) * size_of(dtype()));
   send(layout_.labels, bytes(batch_));
   send(layout_.ids, batch.ids.size() * sizeof(int64_t));
   send(layout_.offsets, batch.offsets.size() * sizeof(int64_t));
@@ -270,7 +268,7 @@ void Model::forward(Queue& queue, const Input& input, const Interaction& vectors
     device_.linear(queue, x, linear(layer), true, output(layer, false), config_.precision);
     x = padded(output(layer, false));
   }
-  x = matrix(interactions_, top_in_padded_, top_in_padded_);
+  x = matrix(interactions_, top_in_padded(), top_in_padded());
   device_.interact(queue, vectors, x, config_.precision);
   for (const Layer& layer : top_) {
     device_.linear(queue, x, linear(layer), &layer != &top_.back(), output(layer, false), config_.precision);
@@ -281,14 +279,15 @@ void Model::forward(Queue& queue, const Input& input, const Interaction& vectors
 void Model::backward(Queue& queue, const Input& input, const Interaction& vectors) {
   const Range range(queue, "backward");
   for (size_t i = top_.size(); i-- > 0;) {
-    const Matrix x = i > 0 ? padded(output(top_[i - 1], false)) : matrix(interactions_, top_in_padded_, top_in_padded_);
+    const Matrix x =
+        i > 0 ? padded(output(top_[i - 1], false)) : matrix(interactions_, top_in_padded(), top_in_padded());
     const Matrix dx =
-        i > 0 ? padded(output(top_[i - 1], true)) : matrix(interaction_gradients_, top_in_padded_, top_in_padded_);
+        i > 0 ? padded(output(top_[i - 1], true)) : matrix(interaction_gradients_, top_in_padded(), top_in_padded());
     device_.linear_backward(queue, x, linear(top_[i]), i + 1 < top_.size(), output(top_[i], false),
                             output(top_[i], true), gradients(top_[i]), dx, config_.precision);
   }
   const int64_t width = store_.tables() * config_.dim;
-  device_.interact_backward(queue, vectors, matrix(interaction_gradients_, top_in_padded_, top_in_padded_),
+  device_.interact_backward(queue, vectors, matrix(interaction_gradients_, top_in_padded(), top_in_padded()),
                             output(bottom_.back(), true), matrix(row_gradients_, width, width), config_.precision);
   for (size_t i = bottom_.size(); i-- > 0;) {
     device_.linear_backward(queue, i > 0 ? padded(output(bottom_[i - 1], false)) : numerical(input), linear(bottom_[i]),
@@ -310,7 +309,7 @@ Linear Model::gradients(const Layer& layer) const {
 }
 
 Matrix Model::numerical(const Input& input) const {
-  return {input.device.data() + layout_.numerical, batch_, numerical_padded_, numerical_padded_, dtype()};
+  return {input.device.data() + layout_.numerical, batch_, numerical_padded(), numerical_padded(), dtype()};
 }
 
 /// Logits are consecutive, and fp32.

@@ -105,6 +105,8 @@ class Model {
   Interaction look_up_for_training(Queue& queue, const Input& input);
   void forward(Queue& queue, const Input& input, const Interaction& vectors);
   void backward(Queue& queue, const Input& input, const Interaction& vectors);
+  int64_t numerical_padded() const { return bottom_.front().in; }
+  int64_t top_in_padded() const { return top_.front().in; }
   Matrix numerical(const Input& input) const;
   Matrix output(const Layer& layer, bool gradient) const;
   Matrix matrix(const Buffer& buffer, int64_t cols, int64_t stride) const;
@@ -119,9 +121,8 @@ class Model {
   InputLayout layout_;
   Input inputs_[kInFlight];
   int64_t staged_ = 0, submitted_ = 0, collected_ = 0;
-  int64_t vectors_ = 0;                               // 1 + tables
-  int64_t numerical_padded_ = 0, top_in_padded_ = 0;  // to multiples of 8; the padding is fed zeros
-  int64_t flat_floats_ = 0;                           // of all MLP arrays
+  int64_t vectors_ = 0;      // 1 + tables
+  int64_t flat_floats_ = 0;  // of all MLP arrays
   std::vector<Parameter> parameters_;
   std::vector<Layer> bottom_, top_;
   Buffer weights_, gradients_;                   // [flat_floats]

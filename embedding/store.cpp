@@ -9,9 +9,6 @@ namespace dlrm {
 namespace {
 
 constexpr int64_t kPieceBytes = 16 << 20;
-// Bounds that keep the bytes of one table far from 2^64.
-constexpr int64_t kMostRows = int64_t(1) << 40;
-constexpr int64_t kMostDim = int64_t(1) << 16;
 
 void check_room(Device& device, const StoreConfig& config, const std::vector<size_t>& bytes) {
   const auto saturating_sum = [](size_t a, size_t b) { return b > SIZE_MAX - a ? SIZE_MAX : a + b; };

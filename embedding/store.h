@@ -8,6 +8,10 @@
 
 namespace dlrm {
 
+// Bounds that keep the bytes of one table far from 2^64.
+inline constexpr int64_t kMostRows = int64_t(1) << 40;
+inline constexpr int64_t kMostDim = int64_t(1) << 16;
+
 struct TableConfig {
   std::string name;
   int64_t rows = 0;

@@ -1,4 +1,4 @@
-// Owns memory: of a device, or host memory made for copies to and from one.
+// Owns memory that a device gives.
 #pragma once
 #include <utility>
 
@@ -6,19 +6,20 @@
 
 namespace dlrm {
 
-class Buffer {
+template <auto kAllocate, auto kRelease>
+class OwnedMemory {
  public:
-  Buffer() = default;
-  Buffer(Device& device, size_t bytes) : device_(&device), data_(device.allocate(bytes)), bytes_(bytes) {}
-  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
-  Buffer& operator=(Buffer&& other) noexcept {
+  OwnedMemory() = default;
+  OwnedMemory(Device& device, size_t bytes) : device_(&device), data_((device.*kAllocate)(bytes)), bytes_(bytes) {}
+  OwnedMemory(OwnedMemory&& other) noexcept { *this = std::move(other); }
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
-  ~Buffer() {
-    if (data_) device_->release(data_, bytes_);
+  ~OwnedMemory() {
+    if (data_) (device_->*kRelease)(data_, bytes_);
   }
 
   std::byte* data() const { return data_; }
@@ -34,32 +35,9 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
-class HostBuffer {
- public:
-  HostBuffer() = default;
-  HostBuffer(Device& device, size_t bytes) : device_(&device), data_(device.allocate_host(bytes)), bytes_(bytes) {}
-  HostBuffer(HostBuffer&& other) noexcept { *this = std::move(other); }
-  HostBuffer& operator=(HostBuffer&& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~HostBuffer() {
-    if (data_) device_->release_host(data_, bytes_);
-  }
-
-  std::byte* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(data_);
-  }
-
- private:
-  Device* device_ = nullptr;
-  std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
-};
+/// Memory of a device.
+using Buffer = OwnedMemory<&Device::allocate, &Device::release>;
+/// Host memory, made for copies to and from a device.
+using HostBuffer = OwnedMemory<&Device::allocate_host, &Device::release_host>;
 
 }  // namespace dlrm

@@ -105,8 +105,7 @@ class Device {
   virtual void copy(Queue&, void* to, const void* from, size_t bytes) = 0;
   virtual void zero(Queue&, void* data, size_t bytes) = 0;
 
-  // Dense. Matrices are of activation_dtype(precision), gradients of weights fp32
-  // --------------------------------------
+  // Dense. Matrices are of activation_dtype(precision), gradients of weights fp32 -----------------------------------
   /// y = x weight^T + bias, then ReLU if asked.   x [batch, in]   y [batch, out], overwritten; fp32 where out is 1.
   virtual void linear(Queue&, Matrix x, Linear layer, bool relu, Matrix y, Precision precision) = 0;
   /// Gradients of linear().   dy [batch, out], of y's dtype, is masked in place where y's ReLU was shut   grad, dx
@@ -167,7 +166,7 @@ class Device {
 
 /// Gradients of a row, or sums of pieces of them, that are summed one after the other.
 inline constexpr int64_t kGradientPiece = 64;
-inline int64_t gradient_pieces(int64_t count) {
+DLRM_HD int64_t gradient_pieces(int64_t count) {
   return (count + kGradientPiece - 1) / kGradientPiece;
 }
 

@@ -52,10 +52,17 @@ DLRM_HD int lowest_set_bit(uint32_t word) {
 #endif
 }
 
-/// 32 where all bits are set.
-DLRM_HD int lowest_zero_bit(uint32_t word) {
-  return word == 0xffffffff ? 32 : lowest_set_bit(~word);
-}
+/// The lowest run of set bits in a word that is not 0.
+struct BitRun {
+  int first, length;
+  uint32_t ones;  // `length` of them, from bit 0 on
+
+  DLRM_HD explicit BitRun(uint32_t word) : first(lowest_set_bit(word)) {
+    const uint32_t gaps = ~(word >> first);
+    length = gaps == 0 ? 32 : lowest_set_bit(gaps);
+    ones = gaps == 0 ? 0xffffffffu : (1u << length) - 1;
+  }
+};
 
 /// The bits of x that `keep` names, side by side from bit 0 on, their order kept.
 DLRM_HD uint32_t extract_bits(uint32_t x, uint32_t keep) {
@@ -63,12 +70,11 @@ DLRM_HD uint32_t extract_bits(uint32_t x, uint32_t keep) {
   return _pext_u32(x, keep);
 #else
   uint32_t result = 0;
-  for (int at = 0; keep != 0;) {  // run by run of set bits
-    const int first = lowest_set_bit(keep), next_gap = lowest_zero_bit(keep >> first);
-    const uint32_t ones = next_gap == 32 ? 0xffffffffu : (1u << next_gap) - 1;
-    result |= (x >> first & ones) << at;
-    at += next_gap;
-    keep &= ~(ones << first);
+  for (int at = 0; keep != 0;) {
+    const BitRun run(keep);
+    result |= (x >> run.first & run.ones) << at;
+    at += run.length;
+    keep &= ~(run.ones << run.first);
   }
   return result;
 #endif
@@ -81,11 +87,10 @@ DLRM_HD uint32_t deposit_bits(uint32_t x, uint32_t keep) {
 #else
   uint32_t result = 0;
   for (int at = 0; keep != 0;) {
-    const int first = lowest_set_bit(keep), next_gap = lowest_zero_bit(keep >> first);
-    const uint32_t ones = next_gap == 32 ? 0xffffffffu : (1u << next_gap) - 1;
-    result |= (x >> at & ones) << first;
-    at += next_gap;
-    keep &= ~(ones << first);
+    const BitRun run(keep);
+    result |= (x >> at & run.ones) << run.first;
+    at += run.length;
+    keep &= ~(run.ones << run.first);
   }
   return result;
 #endif

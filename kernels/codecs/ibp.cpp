@@ -59,8 +59,8 @@ IbpFit fit_ibp(const float* rows, int64_t count, int64_t dim) {
   }
   const int64_t must_fit = (999 * count + 999) / 1000;
   std::nth_element(bits.begin(), bits.begin() + must_fit - 1, bits.end());
-  const int64_t words = 1 + (dim + 31) / 32 + (bits[size_t(must_fit - 1)] + 31) / 32;
-  fit.slot_bytes = size_t(words * 4 + 15) / 16 * 16;
+  const size_t stream_words = size_t((bits[size_t(must_fit - 1)] + 31) / 32);
+  fit.slot_bytes = (IbpCodec::header_bytes(dim) + stream_words * sizeof(uint32_t) + 15) / 16 * 16;
   return fit;
 }
 

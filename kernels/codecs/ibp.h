@@ -27,10 +27,10 @@ class IbpCodec {
   /// masks [2, dim]: each column's mask, then each column's values under it.
   DLRM_HD IbpCodec(const uint32_t* masks, size_t slot_bytes) : masks_(masks), slot_bytes_(slot_bytes) {}
 
+  /// Marker and bitmap.
+  DLRM_HD static size_t header_bytes(int64_t dim) { return size_t(1 + bitmap_words(dim)) * sizeof(uint32_t); }
   /// Of a table that was not fitted, whose masks are empty.
-  static size_t slot_bytes(int64_t dim) {
-    return (size_t(1 + bitmap_words(dim) + dim) * sizeof(uint32_t) + 15) / 16 * 16;
-  }
+  static size_t slot_bytes(int64_t dim) { return (header_bytes(dim) + size_t(dim) * sizeof(uint32_t) + 15) / 16 * 16; }
 
   /// Writes the slot; false where the row does not fit, the slot's bytes are then as they were.
   template <class Group>
@@ -96,7 +96,7 @@ class IbpCodec {
 
  private:
   DLRM_HD static int64_t bitmap_words(int64_t dim) { return (dim + 31) / 32; }
-  DLRM_HD int64_t stream_bits(int64_t dim) const { return 8 * int64_t(slot_bytes_) - 32 * (1 + bitmap_words(dim)); }
+  DLRM_HD int64_t stream_bits(int64_t dim) const { return 8 * int64_t(slot_bytes_ - header_bytes(dim)); }
   DLRM_HD bool participates(int64_t i, uint32_t x, int64_t dim) const { return (x & masks_[i]) == masks_[dim + i]; }
   DLRM_HD int width(int64_t i, bool takes_part) const { return takes_part ? 32 - count_bits(masks_[i]) : 32; }
 

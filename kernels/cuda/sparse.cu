@@ -217,7 +217,7 @@ void find_unique(CudaQueue& queue, const StoreView& store, const Bags& bags, Uni
 
 /// Cuts [begin, end) into pieces. Where they lie in the scratch is a matter of luck; what they hold is not.
 __device__ int64_t cut(const Pieces& level, int64_t u, int64_t begin, int64_t end) {
-  const int64_t count = (end - begin + kGradientPiece - 1) / kGradientPiece;
+  const int64_t count = gradient_pieces(end - begin);
   const int64_t first =
       int64_t(atomicAdd(reinterpret_cast<unsigned long long*>(level.count), (unsigned long long)(count)));
   level.first[u] = int32_t(first);

@@ -135,11 +135,11 @@ struct LastSums {
   int count;
 
   __device__ LastSums(const UpdateScratch& scratch, int64_t u, int64_t occurrences, int64_t dim) {
-    const int64_t pieces = (occurrences + kGradientPiece - 1) / kGradientPiece;
+    const int64_t pieces = gradient_pieces(occurrences);
     const bool grouped = pieces > kGradientPiece;
     const Pieces& level = grouped ? scratch.groups : scratch.gradients;
     sums = level.sums + level.first[u] * dim;
-    count = int(grouped ? (pieces + kGradientPiece - 1) / kGradientPiece : pieces);
+    count = int(grouped ? gradient_pieces(pieces) : pieces);
   }
 };
 
