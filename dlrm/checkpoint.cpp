@@ -87,7 +87,7 @@ json manifest_json(const Checkpoint& c) {
     const Checkpoint::Table& table = c.tables[t];
     j["tables"].push_back({{"name", c.model.tables[t].name},
                            {"rows", c.model.tables[t].rows},
-                           {"dtype", "fp32"},
+                           {"dtype", dtype_name(c.model.table_dtype)},
                            {"codec", codec_name(c.model.tables[t].codec)},
                            {"slot_bytes", table.slot_bytes},
                            {"state_floats", table.state_floats},
@@ -102,20 +102,21 @@ json manifest_json(const Checkpoint& c) {
 }
 
 /// Sizes on which memory accesses depend.
-void check_table(const TableConfig& about, const Checkpoint::Table& table, int64_t dim) {
+void check_table(const TableConfig& about, const Checkpoint::Table& table, DType dtype, int64_t dim) {
   const auto between = [&](const char* what, int64_t found, int64_t least, int64_t most) {
     check(found >= least && found <= most, "table ", about.name, ": ", what, " ", found, ", expected ", least, " .. ",
           most);
   };
   const bool fitted = about.codec == CodecId::ibp;
-  const int64_t usual = int64_t(slot_bytes(about.codec, dim)), header = int64_t(IbpCodec::header_bytes(dim));
+  const int64_t usual = int64_t(slot_bytes(about.codec, dtype, dim)), columns = IbpCodec::columns(dtype, dim);
+  const int64_t header = int64_t(IbpCodec::header_bytes(columns));
   between("rows", about.rows, 1, kMostRows);
   between("slot_bytes", int64_t(table.slot_bytes), fitted ? header : usual, usual);
   check(table.slot_bytes % 4 == 0 || !fitted, "table ", about.name, ": slot_bytes ", table.slot_bytes,
         ", expected a multiple of 4");
   between("state_floats", table.state_floats, 0, 4 * dim);
   between("overflow_rows", table.overflow_rows, 0, about.rows);
-  between("masks", int64_t(table.masks.size()), fitted ? 2 * dim : 0, fitted ? 2 * dim : 0);
+  between("masks", int64_t(table.masks.size()), fitted ? 2 * columns : 0, fitted ? 2 * columns : 0);
 }
 
 Checkpoint checkpoint_of(const json& j) {
@@ -138,11 +139,14 @@ Checkpoint checkpoint_of(const json& j) {
   c.model.table_optimizer = optimizer_of(model.at("table_optimizer"));
   for (const json& a : j.at("arrays")) c.arrays.push_back({a.at("name"), a.at("crc32")});
   for (const json& t : j.at("tables")) {
+    const DType dtype = dtype_by_name(t.at("dtype").get<std::string>());
+    if (c.tables.empty()) c.model.table_dtype = dtype;
+    check(dtype == c.model.table_dtype, "dtype: found tables of fp32 and of bf16, expected one of them");
     c.model.tables.push_back({t.at("name"), t.at("rows"), codec_by_name(t.at("codec").get<std::string>())});
     c.tables.push_back({t.at("slot_bytes"), t.at("state_floats"), t.at("overflow_rows"), t.at("slots_crc32"),
                         t.at("state_crc32"), t.at("overflow_crc32")});
     if (c.model.tables.back().codec == CodecId::ibp) c.tables.back().masks = t.at("masks").get<std::vector<uint32_t>>();
-    check_table(c.model.tables.back(), c.tables.back(), c.model.dim);
+    check_table(c.model.tables.back(), c.tables.back(), dtype, c.model.dim);
   }
   return c;
 }
@@ -292,7 +296,8 @@ struct TableFile {
 
   TableFile(const Checkpoint& checkpoint, size_t t)
       : dim(checkpoint.model.dim),
-        codec{checkpoint.model.tables[t].codec, checkpoint.tables[t].slot_bytes, checkpoint.tables[t].masks},
+        codec{checkpoint.model.tables[t].codec, checkpoint.tables[t].slot_bytes, checkpoint.tables[t].masks,
+              checkpoint.model.table_dtype},
         at(checkpoint.tables[t], checkpoint.model.tables[t].rows, dim),
         file(table_file(checkpoint.path, t)) {
     check(file.bytes() == at.end, file.path().string(), ": ", file.bytes(), " bytes, expected ", at.end);
@@ -445,6 +450,10 @@ void load_checkpoint(const Checkpoint& checkpoint, Model& model, Queue& queue, b
                          model.config().dense_optimizer);
     check_same_optimizer(checkpoint, "embedding.optimizer", checkpoint.model.table_optimizer,
                          model.config().table_optimizer);
+    check(checkpoint.model.table_dtype == model.config().table_dtype, checkpoint.path.string(),
+          ": embedding.dtype: found rows of ", dtype_name(checkpoint.model.table_dtype), ", expected ",
+          dtype_name(model.config().table_dtype),
+          ". Hint: train.init_from takes the weights alone, rounded to nearest");
   }
   for (const Parameter& parameter : model.parameters()) {
     model.write(queue, parameter, read_array(checkpoint, parameter.name));
@@ -453,8 +462,7 @@ void load_checkpoint(const Checkpoint& checkpoint, Model& model, Queue& queue, b
   }
   for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
     if (model.store().wants_fit(int64_t(t))) {
-      const std::vector<float> sample = sample_rows(checkpoint, t, EmbeddingStore::kSampleRows);
-      model.store().fit(queue, int64_t(t), sample.data(), int64_t(sample.size()) / checkpoint.model.dim);
+      model.store().fit(queue, int64_t(t), sample_rows(checkpoint, t, EmbeddingStore::kSampleRows));
     }
     visit_rows(checkpoint, t, [&](int64_t first, int64_t count, const float* rows, const float* state) {
       model.store().write_rows(queue, int64_t(t), first, count, rows);

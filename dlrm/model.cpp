@@ -49,7 +49,7 @@ Matrix padded(Matrix m) {
 Model::Model(Device& device, ModelConfig config)
     : device_(device),
       config_(checked(std::move(config))),
-      store_(device, {config_.tables, config_.dim, config_.table_optimizer, config_.max_ids}),
+      store_(device, {config_.tables, config_.dim, config_.table_optimizer, config_.max_ids, config_.table_dtype}),
       input_queue_(device.make_queue()) {
   check(device.supports(config_.precision), "model.precision: ", device.name(),
         " does not compute in it, expected fp32 or bf16");

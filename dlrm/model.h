@@ -18,6 +18,7 @@ struct ModelConfig {
   int64_t dim = 0;
   std::vector<int64_t> bottom, top;  // layer widths; bottom ends in dim, top in 1
   OptimizerRule dense_optimizer, table_optimizer;
+  DType table_dtype = DType::fp32;  // of rows
   Precision precision = Precision::fp32;
   Rounding lookup_rounding = Rounding::nearest;
   int64_t max_batch = 0;  // samples

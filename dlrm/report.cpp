@@ -13,11 +13,11 @@ std::string or_undefined(const std::optional<double>& value, int digits) {
   return value ? fixed(*value, digits) : "undefined";
 }
 
-std::vector<std::string> table_row(const std::string& name, int64_t rows, const std::string& codec, size_t stored,
-                                   size_t raw, int64_t overflow) {
+std::vector<std::string> table_row(const std::string& name, int64_t rows, DType dtype, const std::string& codec,
+                                   size_t stored, size_t raw, int64_t overflow) {
   return {name,
           with_commas(rows),
-          "fp32",
+          std::string(dtype_name(dtype)),
           codec,
           with_commas(int64_t(stored)),
           with_commas(int64_t(raw)),
@@ -47,23 +47,27 @@ void print_tables(std::ostream& out, const Checkpoint& checkpoint) {
   std::vector<std::vector<std::string>> lines;
   int64_t all_rows = 0, all_overflow = 0;
   size_t all_stored = 0, all_raw = 0;
+  const DType dtype = checkpoint.model.table_dtype;
   for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
     const TableConfig& about = checkpoint.model.tables[t];
     const Checkpoint::Table& table = checkpoint.tables[t];
     const size_t stored = table.stored_bytes(about.rows, checkpoint.model.dim);
-    const size_t raw = size_t(about.rows * checkpoint.model.dim) * sizeof(float);
-    lines.push_back(table_row(about.name, about.rows, codec_name(about.codec), stored, raw, table.overflow_rows));
+    const size_t raw = size_t(about.rows * checkpoint.model.dim) * size_of(dtype);
+    lines.push_back(
+        table_row(about.name, about.rows, dtype, codec_name(about.codec), stored, raw, table.overflow_rows));
     all_rows += about.rows;
     all_overflow += table.overflow_rows;
     all_stored += stored;
     all_raw += raw;
   }
-  if (!lines.empty()) lines.push_back(table_row("all", all_rows, "", all_stored, all_raw, all_overflow));
+  if (!lines.empty()) lines.push_back(table_row("all", all_rows, dtype, "", all_stored, all_raw, all_overflow));
   out << table_text({"table", "rows", "dtype", "codec", "stored bytes", "raw bytes", "ratio", "overflow rows"}, lines);
 }
 
 void print_compressibility(std::ostream& out, const Checkpoint& checkpoint) {
   const int64_t dim = checkpoint.model.dim;
+  const DType dtype = checkpoint.model.table_dtype;
+  const double bits = 8 * double(size_of(dtype)), sign_and_mantissa = bits - 8;
   std::vector<std::string> header = {"table", "sampled rows", "exponent entropy", "bound"};
   for (CodecId id : kCodecs)
     if (id != CodecId::raw) header.push_back(codec_name(id));
@@ -72,12 +76,12 @@ void print_compressibility(std::ostream& out, const Checkpoint& checkpoint) {
     const std::vector<float> sample = sample_rows(checkpoint, t, EmbeddingStore::kSampleRows);
     const int64_t count = int64_t(sample.size()) / dim;
     const double entropy = exponent_entropy(sample);
-    lines.push_back(
-        {checkpoint.model.tables[t].name, with_commas(count), fixed(entropy, 2), fixed(32 / (24 + entropy), 3)});
+    lines.push_back({checkpoint.model.tables[t].name, with_commas(count), fixed(entropy, 2),
+                     fixed(bits / (sign_and_mantissa + entropy), 3)});
     for (CodecId id : kCodecs) {
       if (id == CodecId::raw) continue;
-      const double bytes = bytes_per_row(fit_codec(id, sample.data(), count, dim), sample.data(), count, dim);
-      lines.back().push_back(fixed(double(dim) * sizeof(float) / bytes, 3));
+      const double bytes = bytes_per_row(fit_codec(id, dtype, sample.data(), count, dim), sample.data(), count, dim);
+      lines.back().push_back(fixed(double(dim) * bits / 8 / bytes, 3));
     }
   }
   out << table_text(header, lines);

@@ -12,6 +12,7 @@
 #include "dlrm/schedule.h"
 #include "dlrm/signals.h"
 #include "kernels/parallel.h"
+#include "kernels/random.h"
 
 namespace dlrm {
 namespace {
@@ -118,7 +119,8 @@ class Trainer {
     for (const TableConfig& table : model.tables) rows += table.rows;
     return text("training steps ", first_step_, " to ", steps_, " of ", config_.data.batch, " samples on ",
                 device_->name(), ", ", thread_count(), " threads; ", model.tables.size(), " tables, ", rows,
-                " rows, dim ", model.dim, ", codec ", config_.embedding.codec, "; run in ", output_.string());
+                " rows of ", config_.embedding.dtype, ", dim ", model.dim, ", codec ", config_.embedding.codec,
+                "; run in ", output_.string());
   }
 
   void check_finite(int64_t step) const {
@@ -175,6 +177,7 @@ ModelConfig model_config(const Config& config, const Dataset& data) {
   model.top = config.model.top;
   model.dense_optimizer = rule_of(config.train.optimizer);
   model.table_optimizer = rule_of(config.embedding.optimizer);
+  model.table_dtype = dtype_by_name(config.embedding.dtype);
   model.precision = precision_by_name(config.model.precision);
   check(config.embedding.lookup_rounding == "nearest" || model.precision == Precision::bf16,
         "embedding.lookup_rounding: truncate is for model.precision bf16, found ", config.model.precision);
@@ -190,9 +193,12 @@ int64_t total_steps(const Config& config, const Split& split) {
 
 StepState step_state(const Config& config, int64_t step) {
   const float factor = learning_rate_factor(config.train.schedule, step);
-  return {step, float(config.train.optimizer.lr) * factor, float(config.embedding.optimizer.lr) * factor,
+  return {step,
+          float(config.train.optimizer.lr) * factor,
+          float(config.embedding.optimizer.lr) * factor,
           adam_correction(rule_of(config.train.optimizer), step),
-          adam_correction(rule_of(config.embedding.optimizer), step)};
+          adam_correction(rule_of(config.embedding.optimizer), step),
+          rounding_key(config.train.seed, step)};
 }
 
 TrainResult train(const Config& config) {

@@ -51,7 +51,8 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
           " rows, found ", table.rows);
     TableView view{rows, table.rows};
     view.codec = table.codec;
-    fits_.push_back(fit_codec(table.codec, nullptr, 0, dim));
+    view.dtype = config_.dtype;
+    fits_.push_back(fit_codec(table.codec, config_.dtype, nullptr, 0, dim));
     view.slot_bytes = fits_.back().slot_bytes;
     view.record_bytes = view.slot_bytes + size_t(element_states(config_.optimizer.kind) * dim) * sizeof(float);
     bytes.push_back(size_t(table.rows) *
@@ -64,7 +65,7 @@ EmbeddingStore::EmbeddingStore(Device& device, StoreConfig config) : device_(dev
     view.records = records_.emplace_back(device, size_t(view.rows) * view.record_bytes).data();
     const size_t row_state_floats = size_t(view.rows * row_states(config_.optimizer.kind));
     view.row_state = row_states_.emplace_back(device, row_state_floats * sizeof(float)).as<float>();
-    const size_t masks_bytes = view.codec == CodecId::ibp ? size_t(2 * dim) * sizeof(uint32_t) : 0;
+    const size_t masks_bytes = fits_[masks_.size()].masks.size() * sizeof(uint32_t);
     view.masks = masks_.emplace_back(device, masks_bytes).as<uint32_t>();  // empty masks
   }
   views_on_device_ = Buffer(device, views_.size() * sizeof(TableView));
@@ -102,12 +103,14 @@ bool EmbeddingStore::wants_fit(int64_t table) const {
   return config_.tables[size_t(table)].codec == CodecId::ibp || config_.tables[size_t(table)].choose_codec;
 }
 
-void EmbeddingStore::fit(Queue& queue, int64_t table, const float* sample, int64_t count) {
+void EmbeddingStore::fit(Queue& queue, int64_t table, std::vector<float> sample) {
   const size_t t = size_t(table);
+  const int64_t count = int64_t(sample.size()) / config_.dim;
+  if (config_.dtype == DType::bf16) std::transform(sample.begin(), sample.end(), sample.begin(), nearest_bf16);
   const TableConfig& config = config_.tables[t];
   queue.synchronize();
-  fits_[t] = config.choose_codec ? choose_codec(config.trained, sample, count, config_.dim)
-                                 : fit_codec(config.codec, sample, count, config_.dim);
+  fits_[t] = config.choose_codec ? choose_codec(config.trained, config_.dtype, sample.data(), count, config_.dim)
+                                 : fit_codec(config.codec, config_.dtype, sample.data(), count, config_.dim);
   TableView& view = views_[t];
   view.codec = fits_[t].codec;
   view.record_bytes = view.record_bytes - view.slot_bytes + fits_[t].slot_bytes;
@@ -180,7 +183,7 @@ void EmbeddingStore::initialize(Queue& queue, uint64_t seed) {
       fill(queue, t, sampled, seed);
       std::vector<float> sample(size_t(sampled * config_.dim));
       read_rows(queue, t, 0, sampled, sample.data());
-      fit(queue, t, sample.data(), sampled);
+      fit(queue, t, std::move(sample));
     }
     fill(queue, t, rows, seed);
   }

@@ -24,7 +24,8 @@ struct StoreConfig {
   std::vector<TableConfig> tables;
   int64_t dim = 0;
   OptimizerRule optimizer;
-  int64_t max_ids = 0;  // most ids that one batch holds, over all tables
+  int64_t max_ids = 0;        // most ids that one batch holds, over all tables
+  DType dtype = DType::fp32;  // of rows; optimizer state is fp32 always
 };
 
 /// Some rows of one table as they are stored, in host memory, with nothing in it that depends on how they got there.
@@ -61,9 +62,9 @@ class EmbeddingStore {
 
   /// Whether the table's codec has something to learn from its rows.
   bool wants_fit(int64_t table) const;
-  /// Learns the table's codec from a sample of the rows that it will hold; those it holds are lost.   sample [count,
+  /// Learns the table's codec from a sample of the rows that it will hold; those it holds are lost.   sample [count *
   /// dim], host memory
-  void fit(Queue& queue, int64_t table, const float* sample, int64_t count);
+  void fit(Queue& queue, int64_t table, std::vector<float> sample);
   static constexpr int64_t kSampleRows = 4096;  // are enough for it
 
   /// Every row of table t from U(-sqrt(1 / rows), sqrt(1 / rows)), a function of (seed, table, row, element). Fits.
@@ -92,6 +93,7 @@ class EmbeddingStore {
 
   // Rows in host memory, `count` of them from row `first` of a table. These wait for the queue.
   void read_rows(Queue& queue, int64_t table, int64_t first, int64_t count, float* rows);
+  /// Of bf16 tables rounded to nearest.
   void write_rows(Queue& queue, int64_t table, int64_t first, int64_t count, const float* rows);
   /// state [count, state_floats]
   void write_state(Queue& queue, int64_t table, int64_t first, int64_t count, const float* state);

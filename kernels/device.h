@@ -148,16 +148,17 @@ class Device {
 
   /// For each distinct row: sums its gradients in fp32 in the order of positions (where there are more than
   /// kGradientPiece, in pieces of so many, the pieces' sums in the same way, and then over those), decodes the row,
-  /// applies the rule with state->table_lr, encodes and stores it.   gradients: one per bag. The overflow pool must
-  /// have room for every distinct row.
+  /// applies the rule with state->table_lr, encodes and stores it; rows of bf16 tables are rounded stochastically with
+  /// state->rounding_key in between.   gradients: one per bag. The overflow pool must have room for every distinct row.
   virtual void update(Queue&, const StoreView& store, const Bags& bags, const UniqueRows& unique, BagVectors gradients,
                       OptimizerRule rule, const StepState* state, std::byte* scratch) = 0;
 
-  /// Sets rows to uniform values in [-bound, bound), a function of (seed, table, row, element); clears optimizer state.
+  /// Sets rows to uniform values in [-bound, bound), of bf16 tables rounded to nearest, a function of (seed, table,
+  /// row, element); clears optimizer state.
   virtual void fill_uniform(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count, float bound,
                             uint64_t seed) = 0;
 
-  /// Whole rows in and out, optimizer state untouched.   rows [count, dim]
+  /// Whole rows in and out, optimizer state untouched.   rows [count, dim], rounded to nearest by bf16 tables
   virtual void encode_rows(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count,
                            const float* rows) = 0;
   virtual void decode_rows(Queue&, const StoreView& store, int64_t table, int64_t first, int64_t count,

@@ -41,6 +41,7 @@ struct StepState {
   float dense_lr = 0;
   float table_lr = 0;
   AdamCorrection dense_adam, table_adam;
+  uint64_t rounding_key = 0;  // of bf16 tables, see rounding_key() in random.h
 };
 
 /// Floats of optimizer state for each element: of a row, in its record, first those of the one kind, then those of the

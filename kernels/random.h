@@ -36,6 +36,19 @@ DLRM_HD double uniform_double(uint32_t high, uint32_t low) {
   return double((uint64_t(high) << 32 | low) >> 11) * 0x1p-53;
 }
 
+// Stochastic rounding of bf16 tables ----------------------------------------------------------------------------------
+
+/// The key of all that one step rounds. The second counter is that of no element of a table or an MLP.
+inline uint64_t rounding_key(uint64_t seed, int64_t step) {
+  const Random4 random = philox(seed, uint64_t(step), uint64_t(1) << 31);
+  return uint64_t(random.word[1]) << 32 | random.word[0];
+}
+
+/// Random bits for elements 8 * octet .. 8 * octet + 7 of a row: 16 each, the first one's in the lowest half.
+DLRM_HD Random4 rounding_bits(uint64_t key, int64_t table, int64_t row, int64_t octet) {
+  return philox(key, uint64_t(row), uint64_t(table) << 32 | uint64_t(octet));
+}
+
 /// Standard normal from two words (Box-Muller). Host only: the bits depend on the C library's log and cos.
 inline double normal_double(uint32_t first, uint32_t second) {
   const double u = (double(first) + 0.5) * 0x1p-32, v = double(second) * 0x1p-32;

@@ -71,6 +71,7 @@ struct TableView {
   std::byte* records = nullptr;
   size_t record_bytes = 0, slot_bytes = 0;
   CodecId codec = CodecId::raw;
+  DType dtype = DType::fp32;        // of all tables of a store
   float* row_state = nullptr;       // [rows] of row-wise optimizers
   const uint32_t* masks = nullptr;  // of ibp
 
@@ -81,11 +82,12 @@ struct TableView {
 /// Calls f with the table's codec.
 template <class F>
 decltype(auto) with_codec(const TableView& table, F&& f) {
-  return with_codec(table.codec, {table.slot_bytes, table.masks}, std::forward<F>(f));
+  return with_codec(table.codec, {table.slot_bytes, table.masks, table.dtype}, std::forward<F>(f));
 }
 
-/// Rows that do not fit their slots, verbatim. Within one operation entries are taken by counting `taken` up: the free
-/// list from its end first, then fresh ones. Entries given back wait in `returned` until the operation ends (settle).
+/// Rows that do not fit their slots, verbatim in fp32. Within one operation entries are taken by counting `taken` up:
+/// the free list from its end first, then fresh ones. Entries given back wait in `returned` until the operation ends
+/// (settle).
 struct OverflowView {
   struct Counters {
     int64_t fresh;  // entries that were ever used
@@ -106,6 +108,8 @@ struct StoreView {
   const TableView* device_tables = nullptr;  // the same in device memory
   OverflowView overflow;
   int64_t dim = 0;
+
+  DType dtype() const { return tables.empty() ? DType::fp32 : tables.front().dtype; }
 };
 
 /// The distinct rows of a batch, ascending, and where each occurs. Capacity nnz (+ 1 for starts).

@@ -9,6 +9,7 @@
 #include "dlrm/export_tf2.h"
 #include "dlrm/trainer.h"
 #include "tests/device_test.h"
+#include "tests/rows.h"
 #include "tests/run.h"
 
 namespace dlrm {
@@ -103,20 +104,26 @@ TEST_F(CheckpointTest, InterruptedWritesAreNotSeenAndAreCleaned) {
 }
 
 // Equal values give equal bytes: a model that is filled from a checkpoint is saved again as the same files.
-TEST_F(CheckpointTest, SavedAgainItHasTheSameBytes) {
-  const auto device = make_cpu_device();
-  const auto queue = device->make_queue();
-  const Checkpoint checkpoint = open_checkpoint(path_);
-  ModelConfig shape = checkpoint.model;
-  shape.max_batch = 1;
-  Model model(*device, shape);
-  load_checkpoint(checkpoint, model, *queue, true);
-  Checkpoint about = checkpoint;
-  about.tables.clear();
-  about.arrays.clear();
-  const fs::path again = save_checkpoint(dir_ / "again", about, model, *queue);
-  for (const fs::path& file : files_of(path_))
-    EXPECT_EQ(read_file(file), read_file(again / fs::relative(file, path_))) << file;
+TEST(CheckpointBytesTest, SavedAgainItHasTheSameBytes) {
+  for (std::string_view dtype : kDTypeNames) {
+    const TempDir dir;
+    Config config = run_config(dir, 100, 20);
+    config.embedding.dtype = dtype;
+    const fs::path path = train(config).checkpoint;
+    const auto device = make_cpu_device();
+    const auto queue = device->make_queue();
+    const Checkpoint checkpoint = open_checkpoint(path);
+    ModelConfig shape = checkpoint.model;
+    shape.max_batch = 1;
+    Model model(*device, shape);
+    load_checkpoint(checkpoint, model, *queue, true);
+    Checkpoint about = checkpoint;
+    about.tables.clear();
+    about.arrays.clear();
+    const fs::path again = save_checkpoint(dir / "again", about, model, *queue);
+    for (const fs::path& file : files_of(path))
+      EXPECT_EQ(read_file(file), read_file(again / fs::relative(file, path))) << file;
+  }
 }
 
 // Into each codec from each, and into the one that is chosen for inference.
@@ -138,16 +145,41 @@ TEST_F(CheckpointTest, RowsAreTheSameWhateverCodecReadsThem) {
     }
     return all;
   };
-  const std::vector<float> expected = rows_of(open_checkpoint(path_), CodecId::raw, false);
-  for (CodecId from : kCodecs) {
-    const TempDir dir;
-    Config config = run_config(dir, 100, 20);
-    config.embedding.codec = codec_name(from);
-    const Checkpoint checkpoint = open_checkpoint(train(config).checkpoint);
-    for (const TableConfig& table : checkpoint.model.tables) EXPECT_EQ(table.codec, from);
-    for (CodecId to : kCodecs) EXPECT_EQ(rows_of(checkpoint, to, false), expected) << codec_name(from);
-    EXPECT_EQ(rows_of(checkpoint, CodecId::raw, true), expected) << codec_name(from);
+  for (std::string_view dtype : kDTypeNames) {
+    std::vector<float> expected;
+    for (CodecId from : kCodecs) {
+      const TempDir dir;
+      Config config = run_config(dir, 100, 20);
+      config.embedding.codec = codec_name(from);
+      config.embedding.dtype = dtype;
+      const Checkpoint checkpoint = open_checkpoint(train(config).checkpoint);
+      EXPECT_EQ(checkpoint.model.table_dtype, dtype_by_name(dtype));
+      for (const TableConfig& table : checkpoint.model.tables) EXPECT_EQ(table.codec, from);
+      if (from == CodecId::raw) expected = rows_of(checkpoint, CodecId::raw, false);
+      for (CodecId to : kCodecs) EXPECT_EQ(rows_of(checkpoint, to, false), expected) << codec_name(from);
+      EXPECT_EQ(rows_of(checkpoint, CodecId::raw, true), expected) << codec_name(from);
+    }
   }
+}
+
+TEST_F(CheckpointTest, ARunWithRowsOfAnotherDtypeTakesTheWeightsButNotTheState) {
+  const auto device = make_cpu_device();
+  const auto queue = device->make_queue();
+  const Checkpoint checkpoint = open_checkpoint(path_);
+  ModelConfig shape = checkpoint.model;
+  shape.max_batch = 1;
+  const auto rows_of = [&](DType dtype) {
+    shape.table_dtype = dtype;
+    Model model(*device, shape);
+    load_checkpoint(checkpoint, model, *queue, false);
+    std::vector<float> rows(size_t(shape.tables[0].rows * shape.dim));
+    model.store().read_rows(*queue, 0, 0, shape.tables[0].rows, rows.data());
+    return rows;
+  };
+  EXPECT_EQ(rows_of(DType::bf16), as_stored(DType::bf16, rows_of(DType::fp32)));
+  shape.table_dtype = DType::bf16;
+  Model model(*device, shape);
+  EXPECT_ERROR(load_checkpoint(checkpoint, model, *queue, true), "embedding.dtype: found rows of fp32, expected bf16");
 }
 
 TEST(ChecksumTest, NothingMoreChangesNothing) {

@@ -21,8 +21,8 @@ std::optional<Bytes> encoded(const Codec& codec, size_t slot_bytes, const std::v
   if (codec.encode(Solo{}, row.data(), int64_t(row.size()), reinterpret_cast<std::byte*>(slot.data()))) return slot;
   return {};
 }
-std::optional<Bytes> pfor(const std::vector<float>& row) {
-  return encoded(PforCodec{}, PforCodec::slot_bytes(int64_t(row.size())), row);
+std::optional<Bytes> pfor(const std::vector<float>& row, DType dtype = DType::fp32) {
+  return encoded(PforCodec{dtype}, PforCodec::slot_bytes(dtype, int64_t(row.size())), row);
 }
 
 template <class Codec>
@@ -35,22 +35,24 @@ std::vector<float> decoded(const Codec& codec, const Bytes& slot, int64_t dim) {
 /// Calls f(fit, codec) for each codec: one that learnt nothing, one fitted to normal rows, one to all kinds of rows.
 template <class F>
 void with_fitted_codecs(int64_t dim, F f) {
-  std::vector<float> normal, all;
-  for (uint64_t seed = 0; seed < 100; ++seed) {
-    const std::vector<float> row = normal_row(dim, 100 + seed);
-    normal.insert(normal.end(), row.begin(), row.end());
-  }
-  for (const NamedRow& row : trying_rows(dim)) all.insert(all.end(), row.values.begin(), row.values.end());
-  for (CodecId id : kCodecs) {
-    for (const std::vector<float>& sample : {std::vector<float>(), normal, all}) {
-      const CodecFit fit = fit_codec(id, sample.data(), int64_t(sample.size()) / dim, dim);
-      with_codec(id, fit.params(), [&](auto codec) { f(fit, codec); });
+  for (DType dtype : kDTypes) {
+    std::vector<float> normal, all;
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      const std::vector<float> row = as_stored(dtype, normal_row(dim, 100 + seed));
+      normal.insert(normal.end(), row.begin(), row.end());
+    }
+    for (const NamedRow& row : trying_rows(dim, dtype)) all.insert(all.end(), row.values.begin(), row.values.end());
+    for (CodecId id : kCodecs) {
+      for (const std::vector<float>& sample : {std::vector<float>(), normal, all}) {
+        const CodecFit fit = fit_codec(id, dtype, sample.data(), int64_t(sample.size()) / dim, dim);
+        with_codec(id, fit.params(), [&](auto codec) { f(fit, codec); });
+      }
     }
   }
 }
 
 /// pfor as its documentation says, bit by bit.
-std::optional<Bytes> naive_pfor(const std::vector<float>& row) {
+std::optional<Bytes> naive_pfor(const std::vector<float>& row, DType dtype) {
   const size_t dim = row.size(), d = (dim + 15) / 16 * 16;
   std::vector<uint32_t> bits(d);
   uint32_t base = 0;
@@ -58,14 +60,16 @@ std::optional<Bytes> naive_pfor(const std::vector<float>& row) {
     bits[i] = std::bit_cast<uint32_t>(row[i]);
     base = std::max(base, bits[i] >> 23 & 255);
   }
-  Bytes slot(d * 7 / 2, 0);
+  Bytes slot(dtype == DType::fp32 ? d * 7 / 2 : d * 3 / 2, 0);
   std::vector<uint32_t> nibbles;
   for (size_t i = 0; i < dim; ++i) {
     const uint32_t exponent = bits[i] >> 23 & 255, code = std::min(base - exponent, 7u);
     slot[i] = uint8_t((bits[i] >> 31) << 7 | (bits[i] >> 16 & 0x7f));
     for (size_t b = 0; b < 3; ++b) slot[d + (3 * i + b) / 8] |= uint8_t((code >> b & 1) << (3 * i + b) % 8);
-    slot[d * 3 / 2 + 2 * i] = uint8_t(bits[i]);
-    slot[d * 3 / 2 + 2 * i + 1] = uint8_t(bits[i] >> 8);
+    if (dtype == DType::fp32) {
+      slot[d * 3 / 2 + 2 * i] = uint8_t(bits[i]);
+      slot[d * 3 / 2 + 2 * i + 1] = uint8_t(bits[i] >> 8);
+    }
     if (code < 7) continue;
     if (exponent != 0 && base - exponent > 21) return {};
     nibbles.push_back(exponent == 0 ? 15 : base - exponent - 7);
@@ -81,7 +85,7 @@ std::optional<Bytes> naive_pfor(const std::vector<float>& row) {
 TEST(CodecTest, DecodedRowsHaveTheBitsOfEncodedOnes) {
   for (int64_t dim : kTryingDims) {
     with_fitted_codecs(dim, [&](const CodecFit& fit, const auto& codec) {
-      for (const NamedRow& row : trying_rows(dim)) {
+      for (const NamedRow& row : trying_rows(dim, fit.dtype)) {
         const auto slot = encoded(codec, fit.slot_bytes, row.values);
         if (!slot) continue;
         EXPECT_TRUE(same_bits(decoded(codec, *slot, dim), row.values)) << codec.name << " " << row.name << ", " << dim;
@@ -92,15 +96,27 @@ TEST(CodecTest, DecodedRowsHaveTheBitsOfEncodedOnes) {
 }
 
 TEST(PforTest, SlotsAreAsDocumented) {
-  for (int64_t dim : kTryingDims)
-    for (const NamedRow& row : trying_rows(dim))
-      EXPECT_EQ(pfor(row.values), naive_pfor(row.values)) << row.name << ", " << dim;
+  for (DType dtype : kDTypes)
+    for (int64_t dim : kTryingDims)
+      for (const NamedRow& row : trying_rows(dim, dtype))
+        EXPECT_EQ(pfor(row.values, dtype), naive_pfor(row.values, dtype)) << row.name << ", " << dim;
 }
 
-TEST(PforTest, SlotOf128ElementsHas448Bytes) {
-  EXPECT_EQ(PforCodec::slot_bytes(128), 448u);
-  EXPECT_EQ(PforCodec::slot_bytes(64), 224u);
-  EXPECT_EQ(PforCodec::slot_bytes(1), 56u);
+TEST(PforTest, SlotOf128ElementsHas448BytesOr192OfBf16) {
+  EXPECT_EQ(PforCodec::slot_bytes(DType::fp32, 128), 448u);
+  EXPECT_EQ(PforCodec::slot_bytes(DType::fp32, 64), 224u);
+  EXPECT_EQ(PforCodec::slot_bytes(DType::fp32, 1), 56u);
+  EXPECT_EQ(PforCodec::slot_bytes(DType::bf16, 128), 192u);
+  EXPECT_EQ(PforCodec::slot_bytes(DType::bf16, 64), 96u);
+  EXPECT_EQ(PforCodec::slot_bytes(DType::bf16, 1), 24u);
+}
+
+TEST(PforTest, AnFp32SlotBeginsWithTheBf16SlotOfItsUpperHalves) {
+  std::vector<float> row = normal_row(128, 1), upper = row;
+  for (float& value : upper) value = truncated(value);
+  const auto whole = pfor(row), begin = pfor(upper, DType::bf16);
+  ASSERT_TRUE(whole && begin);
+  EXPECT_TRUE(std::equal(begin->begin(), begin->end(), whole->begin()));
 }
 
 TEST(PforTest, ManyNormalRowsFit) {
@@ -136,9 +152,9 @@ TEST(PforTest, AnExceptionReaches21BelowTheBaseOrTheExponentZero) {
 }
 
 TEST(PforTest, OverflowSlotHoldsItsIndexAndZeros) {
-  Bytes slot(PforCodec::slot_bytes(32), 0xa5);
+  Bytes slot(PforCodec::slot_bytes(DType::fp32, 32), 0xa5);
   std::byte* bytes = reinterpret_cast<std::byte*>(slot.data());
-  PforCodec::write_overflow(Solo{}, 0x01020304, 32, bytes);
+  PforCodec{}.write_overflow(Solo{}, 0x01020304, 32, bytes);
   EXPECT_TRUE(PforCodec::is_overflow(bytes, 32));
   EXPECT_EQ(PforCodec::overflow_index(bytes), 0x01020304u);
   Bytes expected(slot.size(), 0);
@@ -201,7 +217,7 @@ void in_group(F f) {
 TEST(CodecTest, AGroupOf32MakesTheSameBytes) {
   for (int64_t dim : {3, 64, 130, 1028}) {
     with_fitted_codecs(dim, [&](const CodecFit& fit, const auto& codec) {
-      for (const NamedRow& row : trying_rows(dim)) {
+      for (const NamedRow& row : trying_rows(dim, fit.dtype)) {
         Bytes slot(fit.slot_bytes, 0xa5);
         std::byte* bytes = reinterpret_cast<std::byte*>(slot.data());
         std::vector<float> back(row.values.size());
@@ -224,7 +240,18 @@ TEST(CodecTest, AGroupOf32MakesTheSameBytes) {
 
 /// A slot of ibp as its documentation says, bit by bit.
 std::optional<Bytes> naive_ibp(const CodecFit& fit, const std::vector<float>& row) {
-  const size_t dim = row.size(), bitmap = (dim + 31) / 32 * 4;
+  std::vector<uint32_t> words;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const uint32_t x = std::bit_cast<uint32_t>(row[i]);
+    if (fit.dtype == DType::fp32) {
+      words.push_back(x);
+    } else if (i % 2 == 0) {
+      words.push_back(x >> 16);
+    } else {
+      words.back() |= x;
+    }
+  }
+  const size_t n = words.size(), bitmap = (n + 31) / 32 * 4;
   Bytes slot(fit.slot_bytes, 0);
   size_t bit = 0;
   const auto put = [&](uint32_t value) {
@@ -235,9 +262,9 @@ std::optional<Bytes> naive_ibp(const CodecFit& fit, const std::vector<float>& ro
     ++bit;
     return true;
   };
-  for (size_t i = 0; i < dim; ++i) {
-    const uint32_t x = std::bit_cast<uint32_t>(row[i]), mask = fit.masks[i];
-    const bool takes_part = (x & mask) == fit.masks[dim + i];
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t x = words[i], mask = fit.masks[i];
+    const bool takes_part = (x & mask) == fit.masks[n + i];
     if (takes_part) slot[4 + i / 8] |= uint8_t(1u << (i % 8));
     for (int b = 31; b >= 0; --b)
       if (!(takes_part && (mask >> b & 1)) && !put(x >> b & 1)) return {};
@@ -246,21 +273,23 @@ std::optional<Bytes> naive_ibp(const CodecFit& fit, const std::vector<float>& ro
 }
 
 TEST(IbpTest, SlotsAreAsDocumented) {
-  for (int64_t dim : kTryingDims) {
-    std::vector<float> sample;
-    for (uint64_t seed = 0; seed < 200; ++seed) {
-      const std::vector<float> row = normal_row(dim, 500 + seed);
-      sample.insert(sample.end(), row.begin(), row.end());
+  for (DType dtype : kDTypes) {
+    for (int64_t dim : kTryingDims) {
+      std::vector<float> sample;
+      for (uint64_t seed = 0; seed < 200; ++seed) {
+        const std::vector<float> row = as_stored(dtype, normal_row(dim, 500 + seed));
+        sample.insert(sample.end(), row.begin(), row.end());
+      }
+      const CodecFit fit = fit_codec(CodecId::ibp, dtype, sample.data(), 200, dim);
+      const IbpCodec codec(fit.masks.data(), fit.slot_bytes, dtype);
+      int fits = 0;
+      for (const NamedRow& row : trying_rows(dim, dtype)) {
+        const auto slot = encoded(codec, fit.slot_bytes, row.values);
+        EXPECT_EQ(slot, naive_ibp(fit, row.values)) << row.name << ", " << dim;
+        fits += slot.has_value();
+      }
+      EXPECT_GT(fits, 0);
     }
-    const CodecFit fit = fit_codec(CodecId::ibp, sample.data(), 200, dim);
-    const IbpCodec codec(fit.masks.data(), fit.slot_bytes);
-    int fits = 0;
-    for (const NamedRow& row : trying_rows(dim)) {
-      const auto slot = encoded(codec, fit.slot_bytes, row.values);
-      EXPECT_EQ(slot, naive_ibp(fit, row.values)) << row.name << ", " << dim;
-      fits += slot.has_value();
-    }
-    EXPECT_GT(fits, 0);
   }
 }
 
@@ -294,7 +323,7 @@ TEST(IbpTest, MasksAreThoseOfTheThresholdThatSavesMost) {
     }
     if (saved > most) most = saved, expected = masks;
   }
-  EXPECT_EQ(fit_codec(CodecId::ibp, rows.data(), count, dim).masks, expected);
+  EXPECT_EQ(fit_codec(CodecId::ibp, DType::fp32, rows.data(), count, dim).masks, expected);
 }
 
 TEST(IbpTest, SlotsHold999OfAThousandRowsOfTheSample) {
@@ -304,8 +333,8 @@ TEST(IbpTest, SlotsHold999OfAThousandRowsOfTheSample) {
       const std::vector<float> row = normal_row(dim, seed);
       rows.insert(rows.end(), row.begin(), row.end());
     }
-    const CodecFit fit = fit_codec(CodecId::ibp, rows.data(), 1000, dim);
-    const IbpCodec codec(fit.masks.data(), fit.slot_bytes);
+    const CodecFit fit = fit_codec(CodecId::ibp, DType::fp32, rows.data(), 1000, dim);
+    const IbpCodec codec(fit.masks.data(), fit.slot_bytes, DType::fp32);
     int misfits = 0;
     for (int64_t r = 0; r < 1000; ++r)
       misfits += !encoded(codec, fit.slot_bytes, {&rows[size_t(r * dim)], &rows[size_t(r * dim)] + dim});
@@ -316,13 +345,38 @@ TEST(IbpTest, SlotsHold999OfAThousandRowsOfTheSample) {
 }
 
 TEST(IbpTest, OverflowSlotHoldsItsIndexPlusOneAndZeros) {
-  const IbpCodec codec(nullptr, 32);
+  const IbpCodec codec(nullptr, 32, DType::fp32);
   Bytes slot(32, 0xa5), expected(32, 0);
   codec.write_overflow(Solo{}, 0x01020303, 4, reinterpret_cast<std::byte*>(slot.data()));
   expected[0] = 4, expected[1] = 3, expected[2] = 2, expected[3] = 1;
   EXPECT_EQ(slot, expected);
   EXPECT_TRUE(codec.is_overflow(reinterpret_cast<std::byte*>(slot.data()), 4));
   EXPECT_EQ(codec.overflow_index(reinterpret_cast<std::byte*>(slot.data())), 0x01020303u);
+}
+
+TEST(RawTest, ABf16RowIsItsUpperHalvesPaddedTo4Bytes) {
+  const RawCodec codec{DType::bf16};
+  const std::vector<float> row = {1.0f, -2.0f, std::bit_cast<float>(0x7fc10000)};
+  ASSERT_EQ(RawCodec::slot_bytes(DType::bf16, 3), 8u);
+  EXPECT_EQ(encoded(codec, 8, row), (Bytes{0x80, 0x3f, 0x00, 0xc0, 0xc1, 0x7f, 0, 0}));
+}
+
+TEST(Bf16Test, StochasticRoundingTakesTheUpperNeighbourAsOftenAsTheValueIsNearIt) {
+  for (uint32_t bits : {0x3f800000u, 0x3f800001u, 0x3f804000u, 0xbf80c123u, 0x3fffffffu, 0x00000003u, 0x80008000u}) {
+    const float value = std::bit_cast<float>(bits), lower = truncated(value),
+                upper = std::bit_cast<float>((bits & 0xffff0000) + 0x10000);
+    uint32_t up = 0;
+    for (uint32_t random = 0; random < 0x10000; ++random) {
+      const float found = stochastically_rounded(value, random);
+      ASSERT_TRUE(bits_of(found) == bits_of(lower) || bits_of(found) == bits_of(upper));
+      up += bits_of(found) == bits_of(upper);
+    }
+    EXPECT_EQ(up, bits & 0xffff) << bits;
+  }
+  for (uint32_t random : {0u, 0xffffu}) {
+    EXPECT_EQ(stochastically_rounded(INFINITY, random), INFINITY);
+    EXPECT_EQ(bits_of(stochastically_rounded(std::bit_cast<float>(0xffffffffu), random)), 0x7fff0000u);
+  }
 }
 
 TEST(ChooseCodecTest, TakesTheSmallestSlots) {
@@ -336,11 +390,11 @@ TEST(ChooseCodecTest, TakesTheSmallestSlots) {
     }
   }
   for (bool training : {false, true}) {
-    EXPECT_EQ(choose_codec(training, normal.data(), count, dim).codec, CodecId::pfor);
-    EXPECT_EQ(choose_codec(training, random_bits.data(), count, dim).codec, CodecId::raw);
+    EXPECT_EQ(choose_codec(training, DType::fp32, normal.data(), count, dim).codec, CodecId::pfor);
+    EXPECT_EQ(choose_codec(training, DType::fp32, random_bits.data(), count, dim).codec, CodecId::raw);
   }
-  EXPECT_EQ(choose_codec(true, rounded_values.data(), count, dim).codec, CodecId::pfor);
-  const CodecFit found = choose_codec(false, rounded_values.data(), count, dim);
+  EXPECT_EQ(choose_codec(true, DType::fp32, rounded_values.data(), count, dim).codec, CodecId::pfor);
+  const CodecFit found = choose_codec(false, DType::fp32, rounded_values.data(), count, dim);
   EXPECT_EQ(found.codec, CodecId::ibp);
   EXPECT_LE(found.slot_bytes, dim * sizeof(float) / 2);  // half of each element is invariant, and exponent bits
 }

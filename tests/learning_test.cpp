@@ -37,25 +37,28 @@ TEST(LearningTest, QuickstartComes95PercentOfTheWayToThePlantedAuc) {
   EXPECT_GE((reached - 0.5) / (planted - 0.5), 0.95) << reached << " of " << planted;
 }
 
-TEST(CompressionTest, TrainedRowsOfDim128TakeAtMostOneIn1Point13OfTheirBytes) {
+TEST(CompressionTest, TrainedRowsOfDim128TakeAtMostOneIn1Point13OfTheirBytesAndOneIn1Point32OfBf16) {
   DLRM_SKIP_UNDER_SANITIZERS();
   const TempDir dir;
   generate_data(dir, 300000);
-  for (const std::string optimizer : {"sgd", "adagrad", "rowwise_adagrad"}) {
+  for (const auto& [optimizer, dtype, least] :
+       {std::tuple("sgd", "fp32", 1.13), std::tuple("adagrad", "fp32", 1.13),
+        std::tuple("rowwise_adagrad", "fp32", 1.13), std::tuple("adagrad", "bf16", 1.32)}) {
     const Config config =
         quickstart(dir, {"model.dim=128", "model.bottom=[32,128]", "model.top=[32,1]",
-                         "embedding.optimizer.name=" + optimizer, "train.output=" + (dir / optimizer)});
+                         text("embedding.optimizer.name=", optimizer), text("embedding.dtype=", dtype),
+                         text("train.output=", (dir / text(optimizer, dtype)))});
     const Checkpoint checkpoint = open_checkpoint(train(config).checkpoint);
     double raw = 0, stored = 0, rows = 0, overflow = 0;
     for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
       const int64_t count = checkpoint.model.tables[t].rows;
       rows += double(count);
       overflow += double(checkpoint.tables[t].overflow_rows);
-      raw += double(count * 128 * 4);
+      raw += double(size_t(count * 128) * size_of(checkpoint.model.table_dtype));
       stored += double(checkpoint.tables[t].stored_bytes(count, 128));
     }
-    EXPECT_GE(raw / stored, 1.13) << optimizer;
-    EXPECT_LT(overflow / rows, 0.005) << optimizer;
+    EXPECT_GE(raw / stored, least) << optimizer << ", " << dtype;
+    EXPECT_LT(overflow / rows, 0.005) << optimizer << ", " << dtype;
   }
 }
 

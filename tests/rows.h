@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/bf16.h"
 #include "kernels/random.h"
 
 namespace dlrm {
@@ -29,8 +30,17 @@ struct NamedRow {
   std::vector<float> values;
 };
 
+inline constexpr DType kDTypes[] = {DType::fp32, DType::bf16};
+
+/// What a store of this dtype holds once the rows were written to it.
+inline std::vector<float> as_stored(DType dtype, std::vector<float> values) {
+  if (dtype == DType::bf16)
+    for (float& value : values) value = nearest_bf16(value);
+  return values;
+}
+
 /// The kinds of rows that the lossless promise must hold for.
-inline std::vector<NamedRow> trying_rows(int64_t dim) {
+inline std::vector<NamedRow> trying_rows(int64_t dim, DType dtype = DType::fp32) {
   const size_t n = size_t(dim);
   const auto filled = [&](uint32_t bits) { return std::vector<float>(n, std::bit_cast<float>(bits)); };
   const auto made = [&](auto value_of) {
@@ -58,6 +68,9 @@ inline std::vector<NamedRow> trying_rows(int64_t dim) {
   for (uint64_t seed : {11, 12, 13}) rows.push_back({"normal numbers", normal_row(dim, seed)});
   rows.push_back({"trained-like numbers", normal_row(dim, 14)});
   for (size_t i = 0; i < n; i += 3) rows.back().values[i] *= 1e-4f;
+  if (dtype == DType::bf16)
+    for (NamedRow& row : rows)
+      for (float& value : row.values) value = truncated(value);  // NaN payloads and all
   return rows;
 }
 

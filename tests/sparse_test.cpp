@@ -12,7 +12,9 @@
 namespace dlrm {
 namespace {
 
-constexpr int64_t kDims[] = {20, 128};  // 128: rows in registers on a GPU
+/// Of rows; 128: in registers on a GPU.
+constexpr std::pair<int64_t, DType> kShapes[] = {
+    {20, DType::fp32}, {128, DType::fp32}, {20, DType::bf16}, {128, DType::bf16}};
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// The ids of some tables in host memory. Few distinct ones among many, so that rows repeat.
@@ -42,11 +44,12 @@ HostBags random_bags(const std::vector<int64_t>& rows, int64_t batch, bool multi
 class SparseTest : public DeviceTest {
  protected:
   int64_t dim_ = 0;
+  DType dtype_ = DType::fp32;
   int64_t step_ = 0;
   const std::vector<int64_t> rows_ = {3, 50, 1, 2000};
 
   EmbeddingStore make_store(OptimizerKind kind = OptimizerKind::sgd, int64_t max_ids = 40000) {
-    StoreConfig config{{}, dim_, {kind, 1e-3f}, max_ids};
+    StoreConfig config{{}, dim_, {kind, 1e-3f}, max_ids, dtype_};
     for (size_t t = 0; t < rows_.size(); ++t)
       config.tables.push_back({"t" + std::to_string(t), rows_[t], kCodecs[t % kCodecs.size()]});
     EmbeddingStore store(device(), config);
@@ -94,7 +97,8 @@ class SparseTest : public DeviceTest {
     const DeviceBags bags = upload_bags(host);
     const AdamCorrection correction = adam_correction(store.config().optimizer, step_);
     const Buffer device_gradients = upload(gradients),
-                 state = upload(std::vector<StepState>{{step_++, 0.0f, lr, {}, correction}});
+                 state = upload(std::vector<StepState>{{step_, 0.0f, lr, {}, correction, rounding_key(3, step_)}});
+    ++step_;
     const DistinctRows distinct(device(), bags.bags.nnz);
     store.find_distinct(queue(), bags.bags, distinct);
     store.update(queue(), bags.bags, distinct, {device_gradients.data(), stride}, state.as<StepState>());
@@ -108,8 +112,8 @@ class UniqueTest : public SparseTest {};
 class UpdateTest : public SparseTest {};
 
 TEST_P(LookupTest, OneHotCopiesRows) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     const auto tables = all_rows(store);
     const int64_t stride = int64_t(rows_.size()) * dim_ + 8;
@@ -125,8 +129,8 @@ TEST_P(LookupTest, OneHotCopiesRows) {
 }
 
 TEST_P(LookupTest, BagsAreSums) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     const auto tables = all_rows(store);
     const int64_t stride = int64_t(rows_.size()) * dim_;
@@ -146,8 +150,8 @@ TEST_P(LookupTest, BagsAreSums) {
 }
 
 TEST_P(LookupTest, Bf16IsTheRoundedSum) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     const int64_t stride = int64_t(rows_.size()) * dim_ + 8;
     for (bool multi_hot : {false, true}) {
@@ -162,8 +166,8 @@ TEST_P(LookupTest, Bf16IsTheRoundedSum) {
 }
 
 TEST_P(LookupTest, TruncatedBf16IsTheUpperHalfOfEachElement) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     const int64_t stride = int64_t(rows_.size()) * dim_;
     const HostBags bags = random_bags(rows_, 1000, false, 2);
@@ -174,8 +178,8 @@ TEST_P(LookupTest, TruncatedBf16IsTheUpperHalfOfEachElement) {
 }
 
 TEST_P(LookupTest, TruncatedBagsAreSumsOfTruncatedRows) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     const auto tables = all_rows(store);
     const int64_t stride = int64_t(rows_.size()) * dim_;
@@ -193,8 +197,8 @@ TEST_P(LookupTest, TruncatedBagsAreSumsOfTruncatedRows) {
 }
 
 TEST_P(LookupTest, DistinctRowsByInverseIndexAreTheRowsOfEachPosition) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     const auto tables = all_rows(store);
     for (int64_t batch : {0, 1, 31, 33, 1000}) {
@@ -228,8 +232,8 @@ TEST_P(LookupTest, DistinctRowsByInverseIndexAreTheRowsOfEachPosition) {
 }
 
 TEST_P(LookupTest, EmptyBagSumsToZero) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store();
     HostBags bags{{1}, {0, 0, 1, 1, 1}, 4, 1};
     const std::vector<float> found = lookup(store, bags, 4 * dim_);
@@ -238,8 +242,8 @@ TEST_P(LookupTest, EmptyBagSumsToZero) {
 }
 
 TEST_P(LookupTest, AnIdOutsideItsTableIsAnErrorThatNamesTableAndId) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     for (int64_t bad : {int64_t(-1), int64_t(50), int64_t(1) << 31, (int64_t(1) << 32) + 1, INT64_MIN}) {
       EmbeddingStore store = make_store();
       HostBags bags = random_bags(rows_, 9, false, 3);
@@ -251,8 +255,8 @@ TEST_P(LookupTest, AnIdOutsideItsTableIsAnErrorThatNamesTableAndId) {
 }
 
 TEST_P(UpdateTest, AnIdOutsideItsTableIsAnErrorThatNamesTableAndId) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     for (int64_t bad : {int64_t(-1), int64_t(50), int64_t(1) << 31, (int64_t(1) << 32) + 1, INT64_MIN}) {
       EmbeddingStore store = make_store();
       HostBags bags = random_bags(rows_, 9, false, 3);
@@ -265,8 +269,8 @@ TEST_P(UpdateTest, AnIdOutsideItsTableIsAnErrorThatNamesTableAndId) {
 }
 
 TEST_P(UniqueTest, TouchedRowsAreListedOnceInOrder) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     for (bool multi_hot : {false, true}) {
       for (int64_t batch : {0, 1, 31, 33, 1000}) {
         EmbeddingStore store = make_store();
@@ -326,7 +330,7 @@ void naive_update(std::vector<std::vector<double>>& tables, std::vector<std::vec
 // A batch of 1000 names the row of the one-row table 1000 times and those of the three-row table hundreds of times, so
 // that gradients are summed in many pieces; one of 4097 makes more than 64 pieces, which are summed in pieces.
 TEST_P(UpdateTest, EqualsTheNaiveLoopInDouble) {
-  for (int64_t dim : kDims) {
+  for (int64_t dim : {20, 128}) {
     dim_ = dim;
     const int64_t stride = 4 * dim_ + 4;
     for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
@@ -358,9 +362,45 @@ TEST_P(UpdateTest, EqualsTheNaiveLoopInDouble) {
   }
 }
 
-TEST_P(UpdateTest, Bf16GradientsGiveTheBitsOfTheSameGradientsInFp32) {
-  for (int64_t dim : kDims) {
+TEST_P(UpdateTest, Bf16RowsAreTheUpdatedFp32RowsStochasticallyRounded) {
+  for (int64_t dim : {20, 128}) {
     dim_ = dim;
+    const int64_t stride = 4 * dim_;
+    for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
+      for (bool multi_hot : {false, true}) {
+        dtype_ = DType::bf16;
+        EmbeddingStore found = make_store(OptimizerKind(kind));
+        dtype_ = DType::fp32;
+        EmbeddingStore exact = make_store(OptimizerKind(kind));
+        for (int64_t step = 0; step < 3; ++step) {
+          const auto before = all_rows(found);
+          for (size_t t = 0; t < rows_.size(); ++t)
+            exact.write_rows(queue(), int64_t(t), 0, rows_[t], before[t].data());
+          const HostBags bags = random_bags(rows_, 300, multi_hot, uint64_t(20 + step));
+          const std::vector<float> gradients = normal_row(300 * stride, uint64_t(step), 0.1);
+          for (EmbeddingStore* store : {&exact, &found}) {
+            step_ = step;
+            update(*store, bags, gradients, stride, 0.1f);
+          }
+          auto expected = all_rows(exact);
+          const auto rows = all_rows(found);
+          for (size_t t = 0; t < rows_.size(); ++t) {
+            for (int64_t i = 0; i < rows_[t] * dim; ++i) {
+              const Random4 random = rounding_bits(rounding_key(3, step), int64_t(t), i / dim, i % dim / 8);
+              const uint32_t bits = random.word[i % dim % 8 / 2] >> (i % dim % 2 * 16) & 0xffff;
+              expected[t][size_t(i)] = stochastically_rounded(expected[t][size_t(i)], bits);
+            }
+            EXPECT_TRUE(same_bits(rows[t], expected[t])) << kOptimizerNames[kind] << ", dim " << dim << ", table " << t;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(UpdateTest, Bf16GradientsGiveTheBitsOfTheSameGradientsInFp32) {
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     const int64_t stride = 4 * dim_ + 8;
     for (bool multi_hot : {false, true}) {
       const HostBags bags = random_bags(rows_, 1000, multi_hot, 8);
@@ -371,9 +411,11 @@ TEST_P(UpdateTest, Bf16GradientsGiveTheBitsOfTheSameGradientsInFp32) {
         in_fp32.push_back(to_float(gradients[i]));
       }
       EmbeddingStore expected = make_store(), found = make_store();
+      step_ = 0;
       update(expected, bags, in_fp32, stride, 1e-3f);
       const DeviceBags on_device = upload_bags(bags);
-      const Buffer device_gradients = upload(gradients), state = upload(std::vector<StepState>{{0, 0.0f, 1e-3f}});
+      const Buffer device_gradients = upload(gradients),
+                   state = upload(std::vector<StepState>{{0, 0.0f, 1e-3f, {}, {}, rounding_key(3, 0)}});
       const DistinctRows distinct(device(), on_device.bags.nnz);
       found.find_distinct(queue(), on_device.bags, distinct);
       found.update(queue(), on_device.bags, distinct, {device_gradients.data(), stride, DType::bf16},
@@ -385,8 +427,8 @@ TEST_P(UpdateTest, Bf16GradientsGiveTheBitsOfTheSameGradientsInFp32) {
 }
 
 TEST_P(UpdateTest, OtherRowsKeepTheirBits) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store(OptimizerKind::adagrad);
     const auto before = all_rows(store);
     const HostBags bags = random_bags(rows_, 33, false, 6);
@@ -401,11 +443,12 @@ TEST_P(UpdateTest, OtherRowsKeepTheirBits) {
 }
 
 TEST_P(UpdateTest, ThreadsDoNotChangeBits) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     std::vector<std::vector<float>> results[2];
     for (int threads : {1, 2}) {
       const ThreadLimit limit(threads);
+      step_ = 0;
       EmbeddingStore store = make_store(OptimizerKind::rowwise_adagrad);
       for (uint64_t step = 0; step < 3; ++step)
         update(store, random_bags(rows_, 1000, true, step), normal_row(1000 * 4 * dim_, step), 4 * dim_, 0.1f);
@@ -416,8 +459,8 @@ TEST_P(UpdateTest, ThreadsDoNotChangeBits) {
 }
 
 TEST_P(UpdateTest, MoreIdsThanTheStoreWasMadeForAreAnError) {
-  for (int64_t dim : kDims) {
-    dim_ = dim;
+  for (const auto& [dim, dtype] : kShapes) {
+    dim_ = dim, dtype_ = dtype;
     EmbeddingStore store = make_store(OptimizerKind::sgd, 10);
     const HostBags bags = random_bags(rows_, 3, false, 7);
     EXPECT_ERROR(update(store, bags, std::vector<float>(size_t(3 * 4 * dim_)), 4 * dim_, 0.1f),

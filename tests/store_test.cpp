@@ -10,8 +10,9 @@
 namespace dlrm {
 namespace {
 
-StoreConfig config_of(std::vector<TableConfig> tables, int64_t dim, OptimizerKind kind = OptimizerKind::sgd) {
-  return {std::move(tables), dim, {kind, 1e-8f}, 1000};
+StoreConfig config_of(std::vector<TableConfig> tables, int64_t dim, OptimizerKind kind = OptimizerKind::sgd,
+                      DType dtype = DType::fp32) {
+  return {std::move(tables), dim, {kind, 1e-8f}, 1000, dtype};
 }
 
 class StoreTest : public DeviceTest {
@@ -23,9 +24,10 @@ class StoreTest : public DeviceTest {
   }
 
   /// One update of rows of table 0 with one gradient each.
-  void update(EmbeddingStore& store, const std::vector<int64_t>& ids, const std::vector<float>& gradients, float lr) {
+  void update(EmbeddingStore& store, const std::vector<int64_t>& ids, const std::vector<float>& gradients, float lr,
+              uint64_t key = 0) {
     const Buffer device_ids = upload(ids), device_gradients = upload(gradients);
-    const Buffer state = upload(std::vector<StepState>{{0, 0.0f, lr}});
+    const Buffer state = upload(std::vector<StepState>{{0, 0.0f, lr, {}, {}, key}});
     Bags bags{device_ids.as<int64_t>(), nullptr, 1, int64_t(ids.size()), int64_t(ids.size())};
     const DistinctRows distinct(device(), bags.nnz);
     store.find_distinct(queue(), bags, distinct);
@@ -35,54 +37,105 @@ class StoreTest : public DeviceTest {
 };
 
 TEST_P(StoreTest, RowsReadBackHaveTheBitsWritten) {
-  for (CodecId codec : kCodecs) {
-    for (int64_t dim : kTryingDims) {
-      const auto rows = trying_rows(dim);
-      EmbeddingStore store(device(), config_of({{"a", 3, CodecId::raw}, {"b", int64_t(rows.size()), codec}}, dim));
-      std::vector<float> all;
-      for (const NamedRow& row : rows) all.insert(all.end(), row.values.begin(), row.values.end());
-      for (int repeat = 0; repeat < 2; ++repeat) store.write_rows(queue(), 1, 0, int64_t(rows.size()), all.data());
-      EXPECT_TRUE(same_bits(read(store, 1, 0, int64_t(rows.size())), all)) << codec_name(codec) << ", dim " << dim;
-      EXPECT_TRUE(same_bits(read(store, 1, 2, 3), {all.begin() + 2 * dim, all.begin() + 5 * dim}));
+  for (DType dtype : kDTypes) {
+    for (CodecId codec : kCodecs) {
+      for (int64_t dim : kTryingDims) {
+        const auto rows = trying_rows(dim);
+        const int64_t count = int64_t(rows.size());
+        EmbeddingStore store(device(),
+                             config_of({{"a", 3, CodecId::raw}, {"b", count, codec}}, dim, OptimizerKind::sgd, dtype));
+        std::vector<float> all;
+        for (const NamedRow& row : rows) all.insert(all.end(), row.values.begin(), row.values.end());
+        for (int repeat = 0; repeat < 2; ++repeat) store.write_rows(queue(), 1, 0, count, all.data());
+        all = as_stored(dtype, all);
+        EXPECT_TRUE(same_bits(read(store, 1, 0, count), all)) << codec_name(codec) << ", dim " << dim;
+        EXPECT_TRUE(same_bits(read(store, 1, 2, 3), {all.begin() + 2 * dim, all.begin() + 5 * dim}));
+      }
     }
   }
 }
 
 TEST_P(StoreTest, UpdatedRowsHaveTheBitsOfTheRawStoresIntoOverflowAndBack) {
-  for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
-    for (int64_t dim : {3, 17, 64, 128, 1028}) {
-      const int64_t rows = 40;
-      EmbeddingStore raw(device(), config_of({{"t", rows, CodecId::raw}}, dim, OptimizerKind(kind)));
-      EmbeddingStore pfor(device(), config_of({{"t", rows, CodecId::pfor}}, dim, OptimizerKind(kind)));
-      for (EmbeddingStore* store : {&raw, &pfor}) store->initialize(queue(), 1);
-      int64_t most = 0, least = rows;
-      for (uint64_t step = 0; step < 12; ++step) {
-        std::vector<int64_t> ids;
-        std::vector<float> gradients;
-        for (int64_t row = 0; row < rows; ++row) {
-          ids.push_back(row);
-          // Every third step some elements grow by 2^30, then shrink again: exponents spread too far for a slot.
-          std::vector<float> gradient = normal_row(dim, step * 1000 + uint64_t(row), 0.1);
-          if (step % 3 == 1)
-            for (int64_t i = 0; i < dim; i += 2) gradient[size_t(i)] = 0x1p30f;
-          if (step % 3 == 2)
-            for (int64_t i = 0; i < dim; i += 2) gradient[size_t(i)] = -0x1p30f;
-          gradients.insert(gradients.end(), gradient.begin(), gradient.end());
+  for (DType dtype : kDTypes) {
+    for (size_t kind = 0; kind < kOptimizerNames.size(); ++kind) {
+      for (int64_t dim : {3, 17, 64, 128, 1028}) {
+        const int64_t rows = 40;
+        std::vector<EmbeddingStore> stores;  // raw first
+        for (CodecId codec : kCodecs) {
+          stores.emplace_back(device(), config_of({{"t", rows, codec}}, dim, OptimizerKind(kind), dtype));
+          stores.back().initialize(queue(), 1);
         }
-        for (EmbeddingStore* store : {&raw, &pfor}) update(*store, ids, gradients, 1.0f);
-        ASSERT_TRUE(same_bits(read(raw, 0, 0, rows), read(pfor, 0, 0, rows)))
-            << kOptimizerNames[kind] << ", dim " << dim;
-        most = std::max(most, pfor.overflow_rows(queue()));
-        least = std::min(least, pfor.overflow_rows(queue()));
+        EmbeddingStore& pfor = stores.back();
+        int64_t most = 0, least = rows;
+        for (uint64_t step = 0; step < 12; ++step) {
+          std::vector<int64_t> ids;
+          std::vector<float> gradients;
+          for (int64_t row = 0; row < rows; ++row) {
+            ids.push_back(row);
+            // Every third step some elements grow by 2^30, then shrink again: exponents spread too far for a slot.
+            std::vector<float> gradient = normal_row(dim, step * 1000 + uint64_t(row), 0.1);
+            if (step % 3 == 1)
+              for (int64_t i = 0; i < dim; i += 2) gradient[size_t(i)] = 0x1p30f;
+            if (step % 3 == 2)
+              for (int64_t i = 0; i < dim; i += 2) gradient[size_t(i)] = -0x1p30f;
+            gradients.insert(gradients.end(), gradient.begin(), gradient.end());
+          }
+          for (EmbeddingStore& store : stores) {
+            update(store, ids, gradients, 1.0f, rounding_key(1, int64_t(step)));
+            ASSERT_TRUE(same_bits(read(stores[0], 0, 0, rows), read(store, 0, 0, rows)))
+                << codec_name(store.codec(0).codec) << ", " << kOptimizerNames[kind] << ", dim " << dim;
+          }
+          most = std::max(most, pfor.overflow_rows(queue()));
+          least = std::min(least, pfor.overflow_rows(queue()));
+        }
+        if (kind == 0 && dim == 64) {
+          EXPECT_EQ(most, rows);
+          EXPECT_LT(least, rows / 2);
+        }
+        const auto state = [&](EmbeddingStore& store) { return store.read_encoded(queue(), 0, 0, rows).state; };
+        for (EmbeddingStore& store : stores) EXPECT_TRUE(same_bits(state(stores[0]), state(store)));
       }
-      if (kind == 0 && dim == 64) {
-        EXPECT_EQ(most, rows);
-        EXPECT_LT(least, rows / 2);
-      }
-      const auto state = [&](EmbeddingStore& store) { return store.read_encoded(queue(), 0, 0, rows).state; };
-      EXPECT_TRUE(same_bits(state(raw), state(pfor)));
     }
   }
+}
+
+// Steps of a 40th of the distance between neighbours: rounded to nearest, nothing would ever move.
+TEST_P(StoreTest, ManyTinyUpdatesOfBf16RowsAddUpWithoutBias) {
+  const int64_t dim = 128, rows = 50, steps = 400;
+  for (float start : {1.0f, -1.0f}) {
+    EmbeddingStore store(device(), config_of({{"t", rows, CodecId::pfor}}, dim, OptimizerKind::sgd, DType::bf16));
+    store.write_rows(queue(), 0, 0, rows, std::vector<float>(size_t(rows * dim), start).data());
+    std::vector<int64_t> ids;
+    for (int64_t row = 0; row < rows; ++row) ids.push_back(row);
+    const float step = 0x1p-7f / 40;
+    for (int64_t i = 0; i < steps; ++i)
+      update(store, ids, std::vector<float>(size_t(rows * dim), -step * start), 1.0f, rounding_key(7, i));
+    double sum = 0;
+    for (float value : read(store, 0, 0, rows)) sum += std::abs(value);
+    // Of each step the variance is p (1 - p) of a distance, p = 1 / 40; steps and elements are independent.
+    const double n = double(rows * dim), deviation = 0x1p-7 * std::sqrt(double(steps) / 40 * 39 / 40 / n);
+    EXPECT_NEAR(sum / n, 1 + double(step) * double(steps), 4 * deviation);
+  }
+}
+
+TEST_P(StoreTest, RoundingDependsOnSeedStepTableRowAndElementAlone) {
+  const int64_t dim = 128, rows = 40;
+  const auto rounded_rows = [&](CodecId codec, uint64_t key, int64_t first) {
+    EmbeddingStore store(device(), config_of({{"t", rows, codec}}, dim, OptimizerKind::sgd, DType::bf16));
+    store.write_rows(queue(), 0, 0, rows, std::vector<float>(size_t(rows * dim), 1.0f).data());
+    std::vector<int64_t> ids;
+    for (int64_t row = first; row < rows; ++row) ids.push_back(row);
+    update(store, ids, std::vector<float>(ids.size() * size_t(dim), -0x1p-8f), 1.0f, key);
+    return read(store, 0, 0, rows);
+  };
+  const std::vector<float> expected = rounded_rows(CodecId::raw, rounding_key(1, 5), 0);
+  for (CodecId codec : kCodecs) EXPECT_TRUE(same_bits(rounded_rows(codec, rounding_key(1, 5), 0), expected));
+  EXPECT_FALSE(same_bits(rounded_rows(CodecId::raw, rounding_key(2, 5), 0), expected));
+  EXPECT_FALSE(same_bits(rounded_rows(CodecId::raw, rounding_key(1, 6), 0), expected));
+  const std::vector<float> later = rounded_rows(CodecId::raw, rounding_key(1, 5), 10);  // other places in the batch
+  EXPECT_TRUE(same_bits({later.begin() + 10 * dim, later.end()}, {expected.begin() + 10 * dim, expected.end()}));
+  EXPECT_FALSE(
+      same_bits({expected.begin(), expected.begin() + dim}, {expected.begin() + dim, expected.begin() + 2 * dim}));
 }
 
 TEST_P(StoreTest, OverflowEntriesAreUsedAgain) {
@@ -127,7 +180,9 @@ TEST_P(StoreTest, EqualValuesGiveEqualBytesWhateverCameBefore) {
 TEST_P(StoreTest, EncodedBytesEqualTheCpus) {
   const auto cpu = make_cpu_device();
   const auto cpu_queue = cpu->make_queue();
-  for (int64_t dim : {17, 64, 128, 256}) {
+  for (const auto& [dim, dtype] :
+       {std::pair(17, DType::fp32), std::pair(64, DType::fp32), std::pair(128, DType::fp32),
+        std::pair(256, DType::fp32), std::pair(17, DType::bf16), std::pair(128, DType::bf16)}) {
     const int64_t rows = 300;
     std::vector<float> values;
     for (int64_t row = 0; row < rows; ++row) {
@@ -135,7 +190,8 @@ TEST_P(StoreTest, EncodedBytesEqualTheCpus) {
       for (int64_t i = 0; i < row % 40; ++i) next[size_t(i * 7 % dim)] *= 1e-4f;
       values.insert(values.end(), next.begin(), next.end());
     }
-    const StoreConfig config = config_of({{"t", rows, CodecId::pfor}}, dim);
+    values = as_stored(dtype, values);
+    const StoreConfig config = config_of({{"t", rows, CodecId::pfor}}, dim, OptimizerKind::sgd, dtype);
     EmbeddingStore here(device(), config), there(*cpu, config);
     there.write_rows(*cpu_queue, 0, 0, rows, values.data());
     std::vector<int64_t> ids;

@@ -105,14 +105,17 @@ TEST_P(TrainerTest, ThreadsDoNotChangeBits) {
 }
 
 TEST_P(TrainerTest, AResumedRunEndsWithTheBitsOfAnUninterruptedOne) {
-  const TempDir a, b;
-  Config whole = config(a), parts = config(b);
-  whole.train.epochs = parts.train.epochs = 2;
-  parts.train.steps = 7;
-  train(parts);
-  parts.train.steps = 0;
-  parts.train.resume = true;
-  EXPECT_EQ(final_bytes(whole), final_bytes(parts));
+  for (const char* dtype : {"fp32", "bf16"}) {
+    const TempDir a, b;
+    Config whole = config(a), parts = config(b);
+    whole.embedding.dtype = parts.embedding.dtype = dtype;
+    whole.train.epochs = parts.train.epochs = 2;
+    parts.train.steps = 7;
+    train(parts);
+    parts.train.steps = 0;
+    parts.train.resume = true;
+    EXPECT_EQ(final_bytes(whole), final_bytes(parts)) << dtype;
+  }
 }
 
 // Verify --------------------------------------------------------------------------------------------------------------
@@ -129,19 +132,22 @@ class VerifyTest : public DeviceTest {
 };
 
 TEST_P(VerifyTest, EveryCodecTrainsLikeRawWithEveryOptimizer) {
-  for (std::string_view optimizer : kOptimizerNames) {
-    for (CodecId codec : kCodecs) {
-      const TempDir dir;
-      Config c = run_config(dir, 300, 50, GetParam());
-      c.embedding.optimizer = {std::string(optimizer), 0.05, 1e-8};
-      c.train.optimizer.name = optimizer == "rowwise_adagrad" ? "adagrad" : std::string(optimizer);
-      c.embedding.codec = codec_name(codec);
-      c.model.precision = optimizer == "sgd" ? "bf16" : "fp32";
-      const Verification result = run(device(), c, 200);
-      EXPECT_FALSE(result.difference) << optimizer << ", " << c.embedding.codec << ": " << result.difference->what;
-      EXPECT_EQ(result.steps, 200);
-      EXPECT_GT(result.rows_compared, 1000);
-      EXPECT_TRUE(result.auc);
+  for (std::string_view dtype : kDTypeNames) {
+    for (std::string_view optimizer : kOptimizerNames) {
+      for (CodecId codec : kCodecs) {
+        const TempDir dir;
+        Config c = run_config(dir, 300, 50, GetParam());
+        c.embedding.dtype = dtype;
+        c.embedding.optimizer = {std::string(optimizer), 0.05, 1e-8};
+        c.train.optimizer.name = optimizer == "rowwise_adagrad" ? "adagrad" : std::string(optimizer);
+        c.embedding.codec = codec_name(codec);
+        c.model.precision = optimizer == "sgd" ? "bf16" : "fp32";
+        const Verification result = run(device(), c, 200);
+        EXPECT_FALSE(result.difference) << optimizer << ", " << c.embedding.codec << ": " << result.difference->what;
+        EXPECT_EQ(result.steps, 200);
+        EXPECT_GT(result.rows_compared, 1000);
+        EXPECT_TRUE(result.auc);
+      }
     }
   }
 }

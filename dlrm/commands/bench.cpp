@@ -17,7 +17,8 @@ namespace {
 constexpr int kBatches = 4;  // that take turns
 
 struct Options {
-  std::string what, device = "auto", precision = "fp32", optimizer = "sgd", rounding = "nearest", json;
+  std::string what, device = "auto", precision = "fp32", optimizer = "sgd", rounding = "nearest", table_dtype = "fp32",
+                    json;
   int64_t batch = 65536, dim = 128, max_rows = 10000000, host_gib = 8, steps = 20;
   double power = 1.05;
   std::vector<int64_t> bottom = {512, 256, 128}, top = {1024, 1024, 512, 256, 1};
@@ -91,6 +92,7 @@ class Bench {
         queue_(device_->make_queue()),
         precision_(precision_by_name(options.precision)),
         dtype_(activation_dtype(precision_)),
+        table_dtype_(dtype_by_name(options.table_dtype)),
         rounding_(options.rounding == "truncate" ? Rounding::truncate : Rounding::nearest) {}
 
   void run() {
@@ -119,6 +121,7 @@ class Bench {
     config.bottom = options_.bottom;
     config.top = options_.top;
     config.table_optimizer = {optimizer_by_name(options_.optimizer), 1e-8f};
+    config.table_dtype = table_dtype_;
     config.precision = precision_;
     config.lookup_rounding = rounding_;
     config.max_batch = options_.batch;
@@ -142,7 +145,7 @@ class Bench {
         queue_->synchronize();
         const std::chrono::duration<double> ready = std::chrono::steady_clock::now() - start;
         const double seconds = time([&](int64_t i) {
-          model.submit(*queue_, host[size_t(i % kBatches)], {i, 0.01f, 0.01f});
+          model.submit(*queue_, host[size_t(i % kBatches)], {i, 0.01f, 0.01f, {}, {}, rounding_key(1, i)});
           while (model.in_flight() == Model::kInFlight) model.collect(*queue_);
         });
         add({codec_name(codec), seconds, double(options_.batch), 0, 0, "raw"});
@@ -175,7 +178,7 @@ class Bench {
     device_->copy(*queue_, state.data(), &step, sizeof step);
     for (CodecId codec : kCodecs) {
       const ModelConfig config = model_config(codec);
-      EmbeddingStore store(*device_, {config.tables, dim, config.table_optimizer, nnz});
+      EmbeddingStore store(*device_, {config.tables, dim, config.table_optimizer, nnz, table_dtype_});
       store.initialize(*queue_, 1);
       double rows = 0;  // distinct ones of a batch
       for (size_t i = 0; i < kBatches; ++i) {
@@ -259,7 +262,8 @@ class Bench {
     for (CodecId codec : kCodecs) {
       TableView view{0, 0};
       view.codec = codec;
-      view.record_bytes = view.slot_bytes = slot_bytes(codec, dim);
+      view.dtype = table_dtype_;
+      view.record_bytes = view.slot_bytes = slot_bytes(codec, table_dtype_, dim);
       const Buffer masks(*device_, size_t(2 * dim) * sizeof(uint32_t));  // empty ones, of ibp
       view.masks = masks.as<uint32_t>();
       view.rows = (options_.host_gib << 30) / int64_t(view.slot_bytes);
@@ -295,8 +299,8 @@ class Bench {
   void print() const {
     nlohmann::ordered_json json = {{"operation", options_.what},      {"device", device_->name()},
                                    {"batch", options_.batch},         {"dim", options_.dim},
-                                   {"precision", options_.precision}, {"power", options_.power},
-                                   {"copy_bytes_per_second", copy_}};
+                                   {"precision", options_.precision}, {"table_dtype", options_.table_dtype},
+                                   {"power", options_.power},         {"copy_bytes_per_second", copy_}};
     const std::string items = options_.what == "step" ? "M samples/s" : "M rows/s";
     std::vector<std::vector<std::string>> lines;
     for (const Row& row : rows_) {
@@ -317,7 +321,7 @@ class Bench {
       json["rows"].push_back(entry);
     }
     std::cout << "bench " << options_.what << " on " << device_->name() << ": batch " << options_.batch << ", dim "
-              << options_.dim << ", " << options_.precision;
+              << options_.dim << ", " << options_.precision << ", rows of " << options_.table_dtype;
     if (options_.what == "host-rows") {
       std::cout << ", " << options_.host_gib << " GiB of rows in host memory";
     } else if (options_.what != "gemm") {
@@ -337,7 +341,7 @@ class Bench {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Queue> queue_;
   Precision precision_;
-  DType dtype_;
+  DType dtype_, table_dtype_;
   Rounding rounding_;
   double copy_ = 0;  // bytes per second
   std::vector<Row> rows_;
@@ -369,6 +373,9 @@ void add_bench(CLI::App& app) {
   command->add_option("--top", options->top, "Layer widths of the top MLP; the last is 1")->capture_default_str();
   command->add_option("--precision", options->precision, "fp32, bf16, or on a GPU tf32")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--table-dtype", options->table_dtype, "Numbers that rows are made of")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
   command->add_option("--rounding", options->rounding, "of rows that are looked up as bf16")
       ->check(CLI::IsMember({"nearest", "truncate"}))

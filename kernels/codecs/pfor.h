@@ -1,13 +1,14 @@
 // pfor: patched frame of reference on the exponent field; sign and mantissa are kept verbatim. Lossless on bit
 // patterns. Zukowski, Heman, Nes, Boncz: "Super-Scalar RAM-CPU Cache Compression", ICDE 2006, section 3.
 //
-// Slot of one fp32 row, D = dim rounded up to a multiple of 16, 3.5 * D bytes, little-endian:
+// Slot of one row, D = dim rounded up to a multiple of 16, 3.5 * D bytes of fp32, 1.5 * D of bf16, little-endian:
 //   A  [0, D)              one byte per element: sign, then the top 7 mantissa bits
 //   C  [D, D + 3D/8)       3-bit codes; element i's are bits 3i .. 3i+2 of this bit string: min(base - exponent, 7)
 //   T  [D + 3D/8, 1.5D)    base (the row's largest exponent field), exception count n (255: overflow), then one nibble
 //   per
 //                          exception (code 7) in element order: v < 15 means exponent base - 7 - v, 15 exponent field 0
-//   B  [1.5D, 3.5D)        low 16 mantissa bits of each element
+//   B  [1.5D, 3.5D)        fp32 only: low 16 mantissa bits of each element
+// So the slot of an fp32 row begins with that of the bf16 row of its upper halves.
 // Pad elements and unused bytes are zero. A row fits with at most min(2 * (D/8 - 2), 254) exceptions, each with
 // exponent field 0 or base - exponent <= 21. Otherwise the slot holds a 32-bit overflow pool index in A's first word.
 #pragma once
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/bf16.h"
 #include "kernels/codecs/group.h"
 
 namespace dlrm {
@@ -25,11 +27,15 @@ struct PforCodec {
   static constexpr int id = 2;  // on disk; never reused
   static constexpr const char* name = "pfor";
 
-  static size_t slot_bytes(int64_t dim) { return size_t(padded(dim)) * 7 / 2; }
+  DType dtype = DType::fp32;
+
+  DLRM_HD static size_t slot_bytes(DType dtype, int64_t dim) {
+    return size_t(padded(dim)) * (dtype == DType::fp32 ? 7 : 3) / 2;
+  }
 
   /// Writes the slot; false where the row does not fit, its slot's bytes are then of no meaning.
   template <class Group>
-  DLRM_HD static bool encode(Group group, const float* row, int64_t dim, std::byte* slot) {
+  DLRM_HD bool encode(Group group, const float* row, int64_t dim, std::byte* slot) const {
     const Parts at = parts(slot, dim);
     uint32_t base = 0;
     for (int64_t i = group.lane(); i < dim; i += group.size()) {
@@ -54,7 +60,7 @@ struct PforCodec {
         const uint32_t x = i < dim ? bits_of(row[i]) : base << 23, delta = base - exponent(x);
         codes |= (delta < 7 ? delta : 7) << (3 * k);
         at.a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
-        at.b[i] = uint16_t(x);
+        if (dtype == DType::fp32) at.b[i] = uint16_t(x);
       }
       for (int k = 0; k < 3; ++k) at.c[3 * octet + k] = uint8_t(codes >> (8 * k));
     }
@@ -77,14 +83,15 @@ struct PforCodec {
 
   /// First every element as if there were no exceptions, then the exceptions are patched.
   template <class Group>
-  DLRM_HD static void decode(Group group, const std::byte* slot, int64_t dim, float* row) {
+  DLRM_HD void decode(Group group, const std::byte* slot, int64_t dim, float* row) const {
     const Parts at = parts(const_cast<std::byte*>(slot), dim);
     const uint32_t base = at.t[0];
     for (int64_t octet = group.lane(); octet < at.octets; octet += group.size()) {
       const uint32_t codes = codes_of(octet, at);
       for (int64_t i = 8 * octet; i < 8 * octet + 8 && i < dim; ++i) {
         const uint32_t e = (base - (codes >> (3 * (i % 8)) & 7)) & 255, x = at.a[i];
-        row[i] = float_of((x & 0x80) << 24 | e << 23 | (x & 0x7f) << 16 | at.b[i]);
+        const uint32_t low = dtype == DType::fp32 ? at.b[i] : 0;
+        row[i] = float_of((x & 0x80) << 24 | e << 23 | (x & 0x7f) << 16 | low);
       }
     }
     group.sync();
@@ -107,8 +114,8 @@ struct PforCodec {
   }
 
   // The same bytes, the fast way of a CPU: pfor_cpu.h.
-  static bool encode(Solo, const float* row, int64_t dim, std::byte* slot);
-  static void decode(Solo, const std::byte* slot, int64_t dim, float* row);
+  bool encode(Solo, const float* row, int64_t dim, std::byte* slot) const;
+  void decode(Solo, const std::byte* slot, int64_t dim, float* row) const;
 
   DLRM_HD static bool is_overflow(const std::byte* slot, int64_t dim) {
     return parts(const_cast<std::byte*>(slot), dim).t[1] == kOverflow;
@@ -117,8 +124,8 @@ struct PforCodec {
   DLRM_HD static uint32_t overflow_index(const std::byte* slot) { return *reinterpret_cast<const uint32_t*>(slot); }
 
   template <class Group>
-  DLRM_HD static void write_overflow(Group group, uint32_t index, int64_t dim, std::byte* slot) {
-    const int64_t words = padded(dim) * 7 / 8;
+  DLRM_HD void write_overflow(Group group, uint32_t index, int64_t dim, std::byte* slot) const {
+    const int64_t words = int64_t(slot_bytes(dtype, dim) / sizeof(uint32_t));
     uint32_t* out = reinterpret_cast<uint32_t*>(slot);
     for (int64_t i = group.lane(); i < words; i += group.size()) out[i] = i == 0 ? index : 0;
     group.sync();
@@ -127,6 +134,11 @@ struct PforCodec {
   }
 
  private:
+  template <DType kDType>
+  static bool encode_row(const float* row, int64_t dim, std::byte* slot);
+  template <DType kDType>
+  static void decode_row(const std::byte* slot, int64_t dim, float* row);
+
   static constexpr uint8_t kOverflow = 255;
   static constexpr uint32_t kFarthest = 21;
 

@@ -30,20 +30,26 @@ inline void exponents_of(const uint8_t* codes, int64_t octets, uint32_t base, ui
   }
 }
 
-inline void join(const uint8_t* __restrict a, const uint16_t* __restrict b, const uint32_t* __restrict exponents,
-                 int64_t count, float* __restrict row) {
+template <DType kDType>
+void join(const uint8_t* __restrict a, const uint16_t* __restrict b, const uint32_t* __restrict exponents,
+          int64_t count, float* __restrict row) {
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t high = uint32_t(int32_t(int8_t(a[i]))) << 16 & 0x807f0000;  // the sign fills the exponent's place
-    row[i] = float_of(high | exponents[i] | b[i]);
+    if constexpr (kDType == DType::fp32) {
+      row[i] = float_of(high | exponents[i] | b[i]);
+    } else {
+      row[i] = float_of(high | exponents[i]);
+    }
   }
 }
 
-inline void split(const float* __restrict row, int64_t count, uint32_t base, uint8_t* __restrict a,
-                  uint16_t* __restrict b, uint8_t* __restrict codes) {
+template <DType kDType>
+void split(const float* __restrict row, int64_t count, uint32_t base, uint8_t* __restrict a, uint16_t* __restrict b,
+           uint8_t* __restrict codes) {
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t x = bits_of(row[i]);
     a[i] = uint8_t((x >> 24 & 0x80) | (x >> 16 & 0x7f));
-    b[i] = uint16_t(x);
+    if constexpr (kDType == DType::fp32) b[i] = uint16_t(x);
     codes[i] = uint8_t(std::min(base - (x >> 23 & 255), 7u));
   }
 }
@@ -60,7 +66,8 @@ inline void pack(uint64_t* octet_codes, int64_t octets) {
 
 }  // namespace pfor_cpu
 
-inline bool PforCodec::encode(Solo, const float* row, int64_t dim, std::byte* slot) {
+template <DType kDType>
+bool PforCodec::encode_row(const float* row, int64_t dim, std::byte* slot) {
   using namespace pfor_cpu;
   const Parts at = parts(slot, dim);
   uint32_t most = 0;
@@ -79,7 +86,7 @@ inline bool PforCodec::encode(Solo, const float* row, int64_t dim, std::byte* sl
       chunk = with_pad;
     }
     uint64_t codes[kChunk / 8];
-    split(chunk, padded_count, base, at.a + first, at.b + first, reinterpret_cast<uint8_t*>(codes));
+    split<kDType>(chunk, padded_count, base, at.a + first, at.b + first, reinterpret_cast<uint8_t*>(codes));
     pack(codes, padded_count / 8);
     for (int64_t octet = 0; octet < padded_count / 8; octet += 2) {
       const uint64_t sixteen = codes[octet] | codes[octet + 1] << 24;
@@ -97,7 +104,8 @@ inline bool PforCodec::encode(Solo, const float* row, int64_t dim, std::byte* sl
   return true;
 }
 
-inline void PforCodec::decode(Solo, const std::byte* slot, int64_t dim, float* row) {
+template <DType kDType>
+void PforCodec::decode_row(const std::byte* slot, int64_t dim, float* row) {
   using namespace pfor_cpu;
   const Parts at = parts(const_cast<std::byte*>(slot), dim);
   const uint32_t base = at.t[0];
@@ -105,7 +113,7 @@ inline void PforCodec::decode(Solo, const std::byte* slot, int64_t dim, float* r
     const int64_t count = std::min(dim - first, kChunk);
     uint32_t exponents[kChunk];
     exponents_of(at.c + first / 8 * 3, (count + 7) / 8, base, exponents);
-    join(at.a + first, at.b + first, exponents, count, row + first);
+    join<kDType>(at.a + first, at.b + first, exponents, count, row + first);
   }
   if (at.t[1] == 0) return;
 
@@ -117,10 +125,18 @@ inline void PforCodec::decode(Solo, const std::byte* slot, int64_t dim, float* r
       const int64_t i = 8 * octet + std::countr_zero(left) / 3;
       const uint32_t nibble = at.t[2 + before / 2] >> (4 * (before % 2)) & 15;
       const uint32_t e = nibble == 15 ? 0 : base - 7 - nibble, a = at.a[i];
-      row[i] = float_of((a & 0x80) << 24 | e << 23 | (a & 0x7f) << 16 | at.b[i]);
+      const uint32_t low = kDType == DType::fp32 ? at.b[i] : 0;
+      row[i] = float_of((a & 0x80) << 24 | e << 23 | (a & 0x7f) << 16 | low);
       ++before;
     }
   }
+}
+
+inline bool PforCodec::encode(Solo, const float* row, int64_t dim, std::byte* slot) const {
+  return dtype == DType::fp32 ? encode_row<DType::fp32>(row, dim, slot) : encode_row<DType::bf16>(row, dim, slot);
+}
+inline void PforCodec::decode(Solo, const std::byte* slot, int64_t dim, float* row) const {
+  dtype == DType::fp32 ? decode_row<DType::fp32>(slot, dim, row) : decode_row<DType::bf16>(slot, dim, row);
 }
 
 }  // namespace dlrm

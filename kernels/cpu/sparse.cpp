@@ -233,6 +233,16 @@ void apply_rule(OptimizerRule rule, const StepState& state, const TableView& tab
   for (int64_t i = 0; i < dim; ++i) values[i] = sgd(values[i], gradient[i], lr);
 }
 
+/// What a bf16 table can hold of a row's new values.
+void round_row(uint64_t key, int64_t table, int64_t row, int64_t dim, float* values) {
+  for (int64_t octet = 0; 8 * octet < dim; ++octet) {
+    const Random4 random = rounding_bits(key, table, row, octet);
+    for (int64_t k = 0; k < 8 && 8 * octet + k < dim; ++k)
+      values[8 * octet + k] =
+          stochastically_rounded(values[8 * octet + k], random.word[k / 2] >> (16 * (k % 2)) & 0xffff);
+  }
+}
+
 int64_t table_of(const StoreView& store, int64_t global_row) {
   const auto after = std::upper_bound(store.tables.begin(), store.tables.end(), global_row,
                                       [](int64_t row, const TableView& table) { return row < table.first_row; });
@@ -344,6 +354,7 @@ void CpuDevice::update(Queue&, const StoreView& store, const Bags& bags, const U
       with_codec(table, [&](auto codec) {
         load_row(codec, store, table, row, values.data());
         apply_rule(rule, *state, table, row, dim, gradient.data(), values.data());
+        if (table.dtype == DType::bf16) round_row(state->rounding_key, t, row, dim, values.data());
         store_row(codec, store, table, row, values.data());
       });
     }
@@ -361,6 +372,7 @@ void CpuDevice::fill_uniform(Queue&, const StoreView& store, int64_t table_index
         const Random4 random = philox(seed, uint64_t(row), uint64_t(table_index) << 32 | uint64_t(i / 4));
         for (int64_t k = 0; k < 4; ++k) values[size_t(i + k)] = (2 * uniform_float(random.word[k]) - 1) * bound;
       }
+      if (table.dtype == DType::bf16) std::transform(values.begin(), values.end(), values.begin(), nearest_bf16);
       with_codec(table, [&](auto codec) { store_row(codec, store, table, row, values.data()); });
       std::memset(table.slot(row) + table.slot_bytes, 0, table.record_bytes - table.slot_bytes);
       if (table.row_state) table.row_state[row] = 0;
@@ -374,7 +386,15 @@ void CpuDevice::encode_rows(Queue&, const StoreView& store, int64_t table_index,
   const TableView& table = store.tables[size_t(table_index)];
   with_codec(table, [&](auto codec) {
     parallel_for(count, kRowsPerPiece, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) store_row(codec, store, table, first + i, rows + i * store.dim);
+      std::vector<float> nearest(size_t(store.dim));
+      for (int64_t i = begin; i < end; ++i) {
+        const float* row = rows + i * store.dim;
+        if (table.dtype == DType::bf16) {
+          std::transform(row, row + store.dim, nearest.begin(), nearest_bf16);
+          row = nearest.data();
+        }
+        store_row(codec, store, table, first + i, row);
+      }
     });
   });
   settle(store.overflow);

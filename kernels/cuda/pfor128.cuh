@@ -1,6 +1,6 @@
 // pfor for rows of 128 elements, half a warp a row, eight consecutive elements in each lane's registers; the two halves
-// work on different rows. Same bytes as PforCodec. The parts of a slot in words: A 0..31, C 32..43, T 44..47,
-// B 48..111.
+// work on different rows. Same bytes as PforCodec. The parts of a slot in words: A 0..31, C 32..43, T 44..47, and of
+// fp32 rows B 48..111.
 //
 // Against a whole warp a row: 634 -> 330 instructions for an update, 155 -> 80 for a lookup (H200, ncu).
 #pragma once
@@ -88,10 +88,11 @@ struct Pfor128 {
     __device__ static int word(int lane) {
       return lane % 4 < 3 ? kCodes + 3 * (lane / 4) + lane % 4 : kTail + lane / 4;
     }
+    template <DType kDType>
     __device__ void store(uint32_t* slot, int lane) const {
       reinterpret_cast<uint2*>(slot)[lane] = a;
       slot[word(lane)] = code_or_tail;
-      reinterpret_cast<uint4*>(slot + kLow)[lane] = low;
+      if constexpr (kDType == DType::fp32) reinterpret_cast<uint4*>(slot + kLow)[lane] = low;
     }
   };
 

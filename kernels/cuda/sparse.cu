@@ -17,11 +17,11 @@ namespace {
 template <class F>
 __device__ void with_device_codec(const TableView& table, F&& f) {
   if (table.codec == CodecId::raw) {
-    f(RawCodec{});
+    f(RawCodec{table.dtype});
   } else if (table.codec == CodecId::ibp) {
-    f(IbpCodec{table.masks, table.slot_bytes});
+    f(IbpCodec{table.masks, table.slot_bytes, table.dtype});
   } else {
-    f(PforCodec{});
+    f(PforCodec{table.dtype});
   }
 }
 
@@ -299,6 +299,16 @@ __device__ void apply_rule(OptimizerRule rule, const StepState& state, const Tab
   for (int64_t i = lane; i < dim; i += 32) values[i] = sgd(values[i], gradient[i], lr);
 }
 
+/// What a bf16 table can hold of a row's new values, which are visible to the whole warp.
+__device__ void round_row(uint64_t key, int64_t table, int64_t row, int64_t dim, float* values) {
+  for (int64_t octet = threadIdx.x & 31; 8 * octet < dim; octet += 32) {
+    const Random4 random = rounding_bits(key, table, row, octet);
+    for (int64_t k = 0; k < 8 && 8 * octet + k < dim; ++k)
+      values[8 * octet + k] =
+          stochastically_rounded(values[8 * octet + k], random.word[k / 2] >> (16 * (k % 2)) & 0xffff);
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(Store store, Bags bags, UniqueRows unique, BagVectors gradients, OptimizerRule rule,
@@ -309,7 +319,8 @@ __global__ void __launch_bounds__(kThreads)
   float* values = shared + threadIdx.x / 32 * 2 * dim;
   float* gradient = values + dim;
   for (int64_t u = warp_index(); u < *unique.count; u += warp_count()) {
-    const TableView table = store.tables[table_of(store, unique.rows[u])];
+    const int table_index = table_of(store, unique.rows[u]);
+    const TableView table = store.tables[table_index];
     const int64_t row = unique.rows[u] - table.first_row;
     const Piece all{unique.starts[u], unique.starts[u + 1]};
     if (all.end - all.begin <= kGradientPiece) {
@@ -323,6 +334,10 @@ __global__ void __launch_bounds__(kThreads)
       warp.sync();
       apply_rule(rule, *state, table, row, dim, gradient, values);
       warp.sync();
+      if (table.dtype == DType::bf16) {
+        round_row(state->rounding_key, table_index, row, dim, values);
+        warp.sync();
+      }
       store_row(codec, store, table, row, values, faults);
       warp.sync();
     });
@@ -343,6 +358,8 @@ __global__ void __launch_bounds__(kThreads)
       const Random4 random = philox(seed, uint64_t(row), uint64_t(table_index) << 32 | uint64_t(i / 4));
       for (int64_t k = 0; k < 4 && i + k < store.dim; ++k)
         values[i + k] = (2 * uniform_float(random.word[k]) - 1) * bound;
+      if (table.dtype == DType::bf16)
+        for (int64_t k = 0; k < 4 && i + k < store.dim; ++k) values[i + k] = nearest_bf16(values[i + k]);
     }
     warp.sync();
     with_device_codec(table, [&](const auto& codec) { store_row(codec, store, table, row, values, faults); });
@@ -354,11 +371,19 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads) encode_rows_kernel(Store store, int table_index, int64_t first,
                                                                int64_t count, const float* rows, FaultSink faults) {
+  extern __shared__ float shared[];
+  const Warp warp;
   const TableView table = store.tables[table_index];
   for (int64_t i = warp_index(); i < count; i += warp_count()) {
-    with_device_codec(
-        table, [&](const auto& codec) { store_row(codec, store, table, first + i, rows + i * store.dim, faults); });
-    __syncwarp();
+    const float* row = rows + i * store.dim;
+    if (table.dtype == DType::bf16) {
+      float* nearest = shared + threadIdx.x / 32 * store.dim;
+      for (int64_t k = warp.lane(); k < store.dim; k += 32) nearest[k] = nearest_bf16(row[k]);
+      warp.sync();
+      row = nearest;
+    }
+    with_device_codec(table, [&](const auto& codec) { store_row(codec, store, table, first + i, row, faults); });
+    warp.sync();
   }
 }
 
@@ -476,7 +501,8 @@ void CudaDevice::fill_uniform(Queue& queue, const StoreView& store, int64_t tabl
 void CudaDevice::encode_rows(Queue& queue, const StoreView& store, int64_t table, int64_t first, int64_t count,
                              const float* rows) {
   if (count == 0) return;
-  encode_rows_kernel<<<blocks_for(count, kWarps), kThreads, 0, cuda(queue).stream()>>>(
+  const size_t shared = store.dtype() == DType::bf16 ? shared_rows(encode_rows_kernel, 1, store.dim) : 0;
+  encode_rows_kernel<<<blocks_for(count, kWarps), kThreads, shared, cuda(queue).stream()>>>(
       store_of(store), int(table), first, count, rows, cuda(queue).faults());
   check_launch("encode_rows");
   settle(cuda(queue).stream(), store.overflow);

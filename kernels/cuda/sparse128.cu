@@ -3,6 +3,7 @@
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/pfor128.cuh"
 #include "kernels/cuda/store.cuh"
+#include "kernels/random.h"
 
 namespace dlrm::cuda {
 namespace {
@@ -30,6 +31,28 @@ __device__ int64_t warp_first() {
 __device__ Eight plus(const Eight& a, const Eight& b) {
   return {make_float4(a.low.x + b.low.x, a.low.y + b.low.y, a.low.z + b.low.z, a.low.w + b.low.w),
           make_float4(a.high.x + b.high.x, a.high.y + b.high.y, a.high.z + b.high.z, a.high.w + b.high.w)};
+}
+
+/// Eight numbers of bf16, two in a word.
+__device__ Eight widened(uint4 halves) {
+  const auto low = [](uint32_t word) { return __uint_as_float(word << 16); };
+  const auto high = [](uint32_t word) { return __uint_as_float(word & 0xffff0000u); };
+  return {make_float4(low(halves.x), high(halves.x), low(halves.y), high(halves.y)),
+          make_float4(low(halves.z), high(halves.z), low(halves.w), high(halves.w))};
+}
+__device__ uint4 upper_halves(const Eight& v) {
+  const auto join = [](float first, float second) {
+    return __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
+  };
+  return make_uint4(join(v.low.x, v.low.y), join(v.low.z, v.low.w), join(v.high.x, v.high.y), join(v.high.z, v.high.w));
+}
+__device__ uint4 nearest_halves(const Eight& v) {
+  const auto join = [](float first, float second) {
+    uint32_t halves;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(second), "f"(first));
+    return halves;
+  };
+  return make_uint4(join(v.low.x, v.low.y), join(v.low.z, v.low.w), join(v.high.x, v.high.y), join(v.high.z, v.high.w));
 }
 
 __device__ Eight load_eight(const float* row, int lane) {
@@ -67,24 +90,33 @@ class TableFinder {
 /// A lane's share of a slot on its way through the registers.
 struct LoadedRow {
   const uint32_t* slot;
-  Pfor128::Words words;  // or, of a raw row, its eight elements in a, codes and low
+  Pfor128::Words words;  // or, of a raw row, its eight elements: of fp32 in a, codes and low, of bf16 in low
   bool raw;
 };
 
-template <bool kUpper = false>
+/// kUpper: no more than the upper halves will be asked for, which are all that bf16 rows have.
+template <DType kDType, bool kUpper = kDType == DType::bf16>
 __device__ LoadedRow load_slot(const TableView& table, int64_t row, int lane) {
   LoadedRow loaded{reinterpret_cast<const uint32_t*>(table.slot(row)), {}, table.codec == CodecId::raw};
   if (loaded.raw) {
-    const uint4* at = reinterpret_cast<const uint4*>(loaded.slot) + 2 * lane;
-    const uint4 words = at[0];
-    loaded.words = {make_uint2(words.x, words.y), words.z, words.w, 0, at[1]};
+    if constexpr (kDType == DType::bf16) {
+      loaded.words.low = reinterpret_cast<const uint4*>(loaded.slot)[lane];
+    } else {
+      const uint4* at = reinterpret_cast<const uint4*>(loaded.slot) + 2 * lane;
+      const uint4 words = at[0];
+      loaded.words = {make_uint2(words.x, words.y), words.z, words.w, 0, at[1]};
+    }
   } else {
     loaded.words = Pfor128::load<kUpper>(loaded.slot, lane);
   }
   return loaded;
 }
 
-/// Values of a row that is raw or in the overflow pool.
+__device__ bool is_verbatim(const LoadedRow& row) {
+  return row.raw || Pfor128::is_overflow(row.words.tail);
+}
+
+/// Values of an fp32 row that is raw, or of a row in the overflow pool.
 __device__ Eight verbatim(const Store& store, const LoadedRow& row, int lane) {
   if (!row.raw) return load_eight(store.overflow.rows + int64_t(row.slot[0]) * 128, lane);
   const Pfor128::Words& words = row.words;
@@ -94,20 +126,31 @@ __device__ Eight verbatim(const Store& store, const LoadedRow& row, int lane) {
                       __uint_as_float(words.low.w))};
 }
 
-__device__ bool is_verbatim(const LoadedRow& row) {
-  return row.raw || Pfor128::is_overflow(row.words.tail);
+/// The upper halves of a row. All lanes of the warp must call it.
+template <DType kDType>
+__device__ uint4 halves_of(const Store& store, const LoadedRow& row, HalfWarp half) {
+  const bool decoded = !is_verbatim(row);
+  uint4 halves{};
+  if (__any_sync(kAllLanes, decoded)) halves = Pfor128::decode_upper(row.words, row.slot, decoded, half);
+  if (decoded) return halves;
+  if (kDType == DType::bf16 && row.raw) return row.words.low;
+  return upper_halves(verbatim(store, row, half.lane()));
+}
+
+/// A row. All lanes of the warp must call it.
+template <DType kDType>
+__device__ Eight values_of(const Store& store, const LoadedRow& row, HalfWarp half) {
+  if constexpr (kDType == DType::bf16) {
+    return widened(halves_of<kDType>(store, row, half));
+  } else {
+    const bool decoded = !is_verbatim(row);
+    Eight values{};
+    if (__any_sync(kAllLanes, decoded)) values = Pfor128::decode(row.words, row.slot, decoded, half);
+    return decoded ? values : verbatim(store, row, half.lane());
+  }
 }
 
 // Lookup --------------------------------------------------------------------------------------------------------------
-
-__device__ uint32_t nearest_halves(float first, float second) {
-  uint32_t halves;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(second), "f"(first));
-  return halves;
-}
-__device__ uint32_t upper_halves(float first, float second) {
-  return __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
-}
 
 /// kStream: the values will not be read again soon.
 template <bool kStream, class V>
@@ -120,46 +163,31 @@ __device__ void put(V* to, V value) {
 }
 
 /// Decodes, rounds and, if `wanted`, stores. All lanes of the warp must call it.
-template <class T, Rounding kRounding, bool kStream>
+template <class T, DType kDType, bool kUpper, bool kStream>
 __device__ void finish(const Store& store, const LoadedRow& row, bool wanted, T* out, HalfWarp half) {
-  constexpr bool kUpper = kRounding == Rounding::truncate;
-  const bool decoded = !is_verbatim(row);
-  Eight values{};
-  uint4 halves{};
-  if (__any_sync(kAllLanes, decoded)) {
-    if constexpr (kUpper) {
-      halves = Pfor128::decode_upper(row.words, row.slot, decoded, half);
-    } else {
-      values = Pfor128::decode(row.words, row.slot, decoded, half);
-    }
-  }
-  if (!decoded) {
-    values = verbatim(store, row, half.lane());
-    if constexpr (kUpper)
-      halves = make_uint4(upper_halves(values.low.x, values.low.y), upper_halves(values.low.z, values.low.w),
-                          upper_halves(values.high.x, values.high.y), upper_halves(values.high.z, values.high.w));
-  }
-  if (!wanted) return;
   if constexpr (sizeof(T) == 2) {
-    if constexpr (!kUpper)
-      halves = make_uint4(nearest_halves(values.low.x, values.low.y), nearest_halves(values.low.z, values.low.w),
-                          nearest_halves(values.high.x, values.high.y), nearest_halves(values.high.z, values.high.w));
-    put<kStream>(reinterpret_cast<uint4*>(out) + half.lane(), halves);
-  } else {
+    uint4 halves;
     if constexpr (kUpper) {
-      const auto whole = [](uint32_t word) { return __uint_as_float(word); };
-      values.low = make_float4(whole(halves.x << 16), whole(halves.x & 0xffff0000u), whole(halves.y << 16),
-                               whole(halves.y & 0xffff0000u));
-      values.high = make_float4(whole(halves.z << 16), whole(halves.z & 0xffff0000u), whole(halves.w << 16),
-                                whole(halves.w & 0xffff0000u));
+      halves = halves_of<kDType>(store, row, half);
+    } else {
+      halves = nearest_halves(values_of<kDType>(store, row, half));
     }
+    if (wanted) put<kStream>(reinterpret_cast<uint4*>(out) + half.lane(), halves);
+  } else {
+    Eight values;
+    if constexpr (kUpper) {
+      values = widened(halves_of<kDType>(store, row, half));
+    } else {
+      values = values_of<kDType>(store, row, half);
+    }
+    if (!wanted) return;
     put<kStream>(reinterpret_cast<float4*>(out) + 2 * half.lane(), values.low);
     put<kStream>(reinterpret_cast<float4*>(out) + 2 * half.lane() + 1, values.high);
   }
 }
 
 /// Blocks in y are tables.
-template <class T, Rounding kRounding>
+template <class T, DType kDType, bool kUpper>
 __global__ void __launch_bounds__(kThreads) lookup128_kernel(Store store, Bags bags, BagVectors out, FaultSink faults) {
   const HalfWarp half;
   const TableView& table = store.tables[blockIdx.y];
@@ -173,17 +201,17 @@ __global__ void __launch_bounds__(kThreads) lookup128_kernel(Store store, Bags b
       const int64_t sample = min(first + 2 * r + offset, bags.batch - 1), id = ids[sample];
       const bool good = uint64_t(id) < uint64_t(table.rows);
       if (!good) report(faults, {Fault::bad_id, int64_t(blockIdx.y), id, table.rows, sample});
-      rows[r] = load_slot<kRounding == Rounding::truncate>(table, good ? id : 0, half.lane());
+      rows[r] = load_slot<kDType, kUpper>(table, good ? id : 0, half.lane());
     }
 #pragma unroll
     for (int r = 0; r < kLookupRows; ++r) {
       const int64_t sample = first + 2 * r + offset;
-      finish<T, kRounding, true>(store, rows[r], sample < bags.batch, to + sample * out.sample_stride, half);
+      finish<T, kDType, kUpper, true>(store, rows[r], sample < bags.batch, to + sample * out.sample_stride, half);
     }
   }
 }
 
-template <class T, Rounding kRounding>
+template <class T, DType kDType, bool kUpper>
 __global__ void __launch_bounds__(kThreads) lookup_unique128_kernel(Store store, UniqueRows unique, Matrix out) {
   const HalfWarp half;
   const int64_t count = *unique.count, offset = half_index() - warp_first();
@@ -194,12 +222,12 @@ __global__ void __launch_bounds__(kThreads) lookup_unique128_kernel(Store store,
     for (int r = 0; r < kLookupRows; ++r) {
       const int64_t row = unique.rows[min(first + 2 * r + offset, count - 1)];
       const TableView& table = store.tables[find(row)];
-      rows[r] = load_slot<kRounding == Rounding::truncate>(table, row - table.first_row, half.lane());
+      rows[r] = load_slot<kDType, kUpper>(table, row - table.first_row, half.lane());
     }
 #pragma unroll
     for (int r = 0; r < kLookupRows; ++r) {
       const int64_t u = first + 2 * r + offset;
-      finish<T, kRounding, false>(store, rows[r], u < count, out.row<T>(u), half);
+      finish<T, kDType, kUpper, false>(store, rows[r], u < count, out.row<T>(u), half);
     }
   }
 }
@@ -223,12 +251,7 @@ struct Gradient<Bf16> {
   __device__ void load(const Bf16* gradient, int lane) {
     halves = __ldcs(reinterpret_cast<const uint4*>(gradient) + lane);
   }
-  __device__ Eight values() const {
-    const auto low = [](uint32_t word) { return __uint_as_float(word << 16); };
-    const auto high = [](uint32_t word) { return __uint_as_float(word & 0xffff0000u); };
-    return {make_float4(low(halves.x), high(halves.x), low(halves.y), high(halves.y)),
-            make_float4(low(halves.z), high(halves.z), low(halves.w), high(halves.w))};
-  }
+  __device__ Eight values() const { return widened(halves); }
 };
 
 /// Sums the gradients of occurrences [begin, begin + count) of a row of `table` in their order. Each lane finds out
@@ -358,8 +381,30 @@ __device__ Eight updated(OptimizerRule rule, const StepState& state, const Table
   return {sgd(values.low, gradient.low, lr), sgd(values.high, gradient.high, lr)};
 }
 
+/// What a bf16 table can hold of a lane's eight elements.
+__device__ Eight rounded(uint64_t key, int table, int64_t row, Eight values, int lane) {
+  const Random4 random = rounding_bits(key, table, row, lane);
+  const auto low = [](float value, uint32_t word) { return stochastically_rounded(value, word & 0xffff); };
+  const auto high = [](float value, uint32_t word) { return stochastically_rounded(value, word >> 16); };
+  const uint32_t* const w = random.word;
+  return {
+      make_float4(low(values.low.x, w[0]), high(values.low.y, w[0]), low(values.low.z, w[1]), high(values.low.w, w[1])),
+      make_float4(low(values.high.x, w[2]), high(values.high.y, w[2]), low(values.high.z, w[3]),
+                  high(values.high.w, w[3]))};
+}
+
+template <DType kDType>
+__device__ void store_raw(uint32_t* slot, int lane, const Eight& values) {
+  if constexpr (kDType == DType::bf16) {
+    reinterpret_cast<uint4*>(slot)[lane] = upper_halves(values);
+  } else {
+    store_eight(reinterpret_cast<float*>(slot), lane, values);
+  }
+}
+
 /// Encodes a row of a pfor table and stores it, in its slot or in the overflow pool. All lanes of the warp must call
 /// it; stores where `active`.
+template <DType kDType>
 __device__ void store_pfor(const Store& store, const LoadedRow& old, const Eight& values, bool active, HalfWarp half,
                            FaultSink faults) {
   const int lane = half.lane();
@@ -368,7 +413,7 @@ __device__ void store_pfor(const Store& store, const LoadedRow& old, const Eight
   const Pfor128::Encoded encoded = Pfor128::encode(values, half);  // its shuffles part the load above and stores below
   uint32_t* const slot = const_cast<uint32_t*>(old.slot);
   if (active && encoded.fits) {
-    encoded.store(slot, lane);
+    encoded.store<kDType>(slot, lane);
     if (had_entry && lane == 0) store.overflow.returned_list[add(&store.overflow.counters->returned)] = entry;
   }
   const bool pooled = active && !encoded.fits;
@@ -377,10 +422,10 @@ __device__ void store_pfor(const Store& store, const LoadedRow& old, const Eight
   entry = half.broadcast(entry, 0);
   if (!pooled) return;
   store_eight(store.overflow.rows + int64_t(entry) * 128, lane, values);
-  Pfor128::overflow(entry, lane).store(slot, lane);
+  Pfor128::overflow(entry, lane).store<kDType>(slot, lane);
 }
 
-template <class T>
+template <class T, DType kDType>
 __global__ void __launch_bounds__(kThreads, kUpdateBlocks)
     update128_kernel(Store store, Bags bags, UniqueRows unique, BagVectors gradients, OptimizerRule rule,
                      const StepState* state, UpdateScratch scratch, FaultSink faults) {
@@ -393,25 +438,24 @@ __global__ void __launch_bounds__(kThreads, kUpdateBlocks)
     const int table_index = find(global_row);
     const TableView& table = store.tables[table_index];
     const int64_t row = global_row - table.first_row;
-    const LoadedRow loaded = load_slot(table, row, half.lane());
+    const LoadedRow loaded = load_slot<kDType>(table, row, half.lane());
     const Eight gradient = gradient_of<T>(bags, unique, gradients, scratch, table_index, u, active, half);
-    const bool decoded = !is_verbatim(loaded);
-    Eight values{};
-    if (__any_sync(kAllLanes, decoded)) values = Pfor128::decode(loaded.words, loaded.slot, decoded, half);
-    if (!decoded) values = verbatim(store, loaded, half.lane());
+    Eight values = values_of<kDType>(store, loaded, half);
     values = updated(rule, *state, table, row, values, gradient, active, half);
-    if (active && loaded.raw)
-      store_eight(reinterpret_cast<float*>(const_cast<uint32_t*>(loaded.slot)), half.lane(), values);
-    if (__any_sync(kAllLanes, !loaded.raw)) store_pfor(store, loaded, values, active && !loaded.raw, half, faults);
+    if constexpr (kDType == DType::bf16) values = rounded(state->rounding_key, table_index, row, values, half.lane());
+    if (active && loaded.raw) store_raw<kDType>(const_cast<uint32_t*>(loaded.slot), half.lane(), values);
+    if (__any_sync(kAllLanes, !loaded.raw))
+      store_pfor<kDType>(store, loaded, values, active && !loaded.raw, half, faults);
   }
 }
 
-/// Calls f with the type of the elements and the rounding.
+/// Calls f with the type of the output, the dtype of the rows, and whether their upper halves suffice.
 template <class F>
-void with_output(DType dtype, Rounding rounding, F&& f) {
-  with_dtype(dtype, [&]<class T>(T) {
-    rounding == Rounding::nearest ? f.template operator()<T, Rounding::nearest>()
-                                  : f.template operator()<T, Rounding::truncate>();
+void with_output(DType output, DType rows, Rounding rounding, F&& f) {
+  with_dtype(output, [&]<class T>(T) {
+    if (rows == DType::bf16) return f.template operator()<T, DType::bf16, true>();
+    rounding == Rounding::nearest ? f.template operator()<T, DType::fp32, false>()
+                                  : f.template operator()<T, DType::fp32, true>();
   });
 }
 
@@ -419,8 +463,8 @@ void with_output(DType dtype, Rounding rounding, F&& f) {
 
 void lookup128(CudaQueue& queue, const Store& store, const Bags& bags, BagVectors out, Rounding rounding) {
   const dim3 blocks(blocks_for(bags.batch, kHalves * kLookupRows), unsigned(bags.tables));
-  with_output(out.dtype, rounding, [&]<class T, Rounding kRounding>() {
-    lookup128_kernel<T, kRounding><<<blocks, kThreads, 0, queue.stream()>>>(store, bags, out, queue.faults());
+  with_output(out.dtype, store.dtype, rounding, [&]<class T, DType kDType, bool kUpper>() {
+    lookup128_kernel<T, kDType, kUpper><<<blocks, kThreads, 0, queue.stream()>>>(store, bags, out, queue.faults());
   });
   check_launch("lookup128");
 }
@@ -428,8 +472,8 @@ void lookup128(CudaQueue& queue, const Store& store, const Bags& bags, BagVector
 void lookup_unique128(CudaQueue& queue, const Store& store, int64_t nnz, const UniqueRows& unique, Matrix out,
                       Rounding rounding) {
   const unsigned blocks = blocks_for(nnz, kHalves * kLookupRows, kMostBlocks);
-  with_output(out.dtype, rounding, [&]<class T, Rounding kRounding>() {
-    lookup_unique128_kernel<T, kRounding><<<blocks, kThreads, 0, queue.stream()>>>(store, unique, out);
+  with_output(out.dtype, store.dtype, rounding, [&]<class T, DType kDType, bool kUpper>() {
+    lookup_unique128_kernel<T, kDType, kUpper><<<blocks, kThreads, 0, queue.stream()>>>(store, unique, out);
   });
   check_launch("lookup_unique128");
 }
@@ -453,8 +497,10 @@ void update128(CudaQueue& queue, const Store& store, const Bags& bags, const Uni
                OptimizerRule rule, const StepState* state, const UpdateScratch& scratch) {
   const unsigned blocks = blocks_for(bags.nnz, kHalves, kMostBlocks);
   with_dtype(gradients.dtype, [&]<class T>(T) {
-    update128_kernel<T>
-        <<<blocks, kThreads, 0, queue.stream()>>>(store, bags, unique, gradients, rule, state, scratch, queue.faults());
+    const auto kernel =
+        store.dtype == DType::bf16 ? update128_kernel<T, DType::bf16> : update128_kernel<T, DType::fp32>;
+    kernel<<<blocks, kThreads, 0, queue.stream()>>>(store, bags, unique, gradients, rule, state, scratch,
+                                                    queue.faults());
   });
   check_launch("update128");
 }

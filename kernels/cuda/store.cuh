@@ -28,10 +28,11 @@ struct Store {
   int table_count;
   OverflowView overflow;
   int64_t dim;
+  DType dtype;
 };
 
 inline Store store_of(const StoreView& view) {
-  return {view.device_tables, int(view.tables.size()), view.overflow, view.dim};
+  return {view.device_tables, int(view.tables.size()), view.overflow, view.dim, view.dtype()};
 }
 
 // Faults --------------------------------------------------------------------------------------------------------------

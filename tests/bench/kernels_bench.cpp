@@ -43,7 +43,7 @@ void code(benchmark::State& state) {
   const int64_t dim = state.range(0);
   const std::vector<float> rows = normal_rows(kRows * dim);
   std::vector<float> out(static_cast<size_t>(dim));
-  const CodecFit fit = fit_codec(CodecId(Codec::id), rows.data(), kRows, dim);
+  const CodecFit fit = fit_codec(CodecId(Codec::id), DType::fp32, rows.data(), kRows, dim);
   std::vector<std::byte> slots(kRows * fit.slot_bytes);
   const auto slot = [&](int64_t row) { return &slots[size_t(row) * fit.slot_bytes]; };
   with_codec(fit.codec, fit.params(), [&](auto codec) {
