@@ -272,6 +272,18 @@ __global__ void __launch_bounds__(kThreads) sum_groups_kernel(int64_t dim, Updat
   }
 }
 
+/// The order of the sum is that of sparse128.cu, so that a row's bits do not depend on the kernel that its store takes:
+/// 16 lanes have eight elements each in turn, and both halves of the warp do the same.
+__device__ float mean_square(const float* gradient, int64_t dim) {
+  const HalfWarp half;
+  const auto element = [&](int64_t i) { return i < dim ? gradient[i] : 0.0f; };
+  float sum = 0;
+  for (int64_t i = 8 * half.lane(); i < dim; i += 8 * 16)
+    sum += sum_of_squares(make_float4(element(i), element(i + 1), element(i + 2), element(i + 3))) +
+           sum_of_squares(make_float4(element(i + 4), element(i + 5), element(i + 6), element(i + 7)));
+  return half.sum(sum) / float(dim);
+}
+
 __device__ void apply_rule(OptimizerRule rule, const StepState& state, const TableView& table, int64_t row, int64_t dim,
                            const float* gradient, float* values) {
   const int lane = int(threadIdx.x & 31);
@@ -288,11 +300,8 @@ __device__ void apply_rule(OptimizerRule rule, const StepState& state, const Tab
     return;
   }
   if (rule.kind == OptimizerKind::rowwise_adagrad) {
-    float square = 0;
-    for (int64_t i = lane; i < dim; i += 32) square = fmaf(gradient[i], gradient[i], square);
-    for (int distance = 16; distance > 0; distance /= 2) square += __shfl_xor_sync(Warp::kAll, square, distance);
     float sum = table.row_state[row];
-    lr = rowwise_adagrad_lr(square / float(dim), lr, rule.eps, sum);
+    lr = rowwise_adagrad_lr(mean_square(gradient, dim), lr, rule.eps, sum);
     __syncwarp();
     if (lane == 0) table.row_state[row] = sum;
   }

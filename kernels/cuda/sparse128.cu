@@ -336,10 +336,6 @@ __device__ float4 adagrad(float4 value, float4 gradient, float lr, float eps, fl
       dlrm::adagrad(value.x, gradient.x, lr, eps, sum.x), dlrm::adagrad(value.y, gradient.y, lr, eps, sum.y),
       dlrm::adagrad(value.z, gradient.z, lr, eps, sum.z), dlrm::adagrad(value.w, gradient.w, lr, eps, sum.w));
 }
-__device__ float square(float4 v) {
-  return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
-}
-
 __device__ float4 adam(float4 value, float4 gradient, float lr, const OptimizerRule& rule, AdamCorrection correction,
                        float4& mean, float4& square) {
   return make_float4(sparse_adam(value.x, gradient.x, lr, rule, correction, mean.x, square.x),
@@ -372,7 +368,7 @@ __device__ Eight updated(OptimizerRule rule, const StepState& state, const Table
     return result;
   }
   if (rule.kind == OptimizerKind::rowwise_adagrad) {
-    const float squares = half.sum(square(gradient.low) + square(gradient.high));
+    const float squares = half.sum(sum_of_squares(gradient.low) + sum_of_squares(gradient.high));
     float sum = table.row_state[row];
     lr = rowwise_adagrad_lr(squares / 128, lr, rule.eps, sum);
     __syncwarp();

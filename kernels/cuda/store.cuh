@@ -144,6 +144,10 @@ struct LastSums {
   }
 };
 
+__device__ inline float sum_of_squares(float4 v) {
+  return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
+}
+
 __device__ inline int table_of(const Store& store, int64_t global_row) {
   int low = 0, high = store.table_count;
   while (low + 1 < high) {
