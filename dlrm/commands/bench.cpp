@@ -20,6 +20,7 @@ struct Options {
   std::string what, device = "auto", precision = "fp32", optimizer = "sgd", rounding = "nearest", table_dtype = "fp32",
                     json;
   int64_t batch = 65536, dim = 128, max_rows = 10000000, host_gib = 8, steps = 20;
+  bool equal_tables = false;
   double power = 1.05;
   std::vector<int64_t> bottom = {512, 256, 128}, top = {1024, 1024, 512, 256, 1};
 };
@@ -34,9 +35,11 @@ int64_t draw_id(int64_t rows, double power, double u) {
   return rows > 1000 ? int64_t(uint64_t(rank) * 2654435761u % uint64_t(rows)) : rank;
 }
 
-/// The tables of Criteo Terabyte, capped.
+/// The tables of Criteo Terabyte, capped, or as many equal ones.
 std::vector<int64_t> table_rows(const Options& options) {
-  return Generator("criteo-tb", 1.0, options.max_rows, 1, 1).cardinalities();
+  std::vector<int64_t> rows = Generator("criteo-tb", 1.0, options.max_rows, 1, 1).cardinalities();
+  if (options.equal_tables) std::fill(rows.begin(), rows.end(), options.max_rows);
+  return rows;
 }
 
 Batch make_batch(const Options& options, uint64_t number) {
@@ -325,8 +328,8 @@ class Bench {
     if (options_.what == "host-rows") {
       std::cout << ", " << options_.host_gib << " GiB of rows in host memory";
     } else if (options_.what != "gemm") {
-      std::cout << ", tables of at most " << with_commas(options_.max_rows) << " rows, ids by power law "
-                << options_.power;
+      std::cout << (options_.equal_tables ? ", tables of " : ", tables of at most ") << with_commas(options_.max_rows)
+                << " rows, ids by power law " << options_.power;
     }
     std::cout << "; copy " << fixed(copy_ / 1e9, 0) << " GB/s\n"
               << table_text({"", "ms", items, "GB/s", "% of copy", "TFLOP/s", "time / raw"}, lines);
@@ -367,6 +370,7 @@ void add_bench(CLI::App& app) {
                    "Most rows of a table; the tables are those of Criteo Terabyte, without it 882.8 M rows")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command->add_flag("--equal-tables", options->equal_tables, "Give every table --max-rows rows");
   command->add_option("--power", options->power, "Exponent of the ids' power law; 0: uniform")->capture_default_str();
   command->add_option("--bottom", options->bottom, "Layer widths of the bottom MLP; the last is --dim")
       ->capture_default_str();
