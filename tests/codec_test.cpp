@@ -7,6 +7,7 @@
 
 #include "kernels/bf16.h"
 #include "kernels/codecs/codecs.h"
+#include "kernels/cpu/vectors.h"
 #include "tests/rows.h"
 
 namespace dlrm {
@@ -100,6 +101,49 @@ TEST(PforTest, SlotsAreAsDocumented) {
     for (int64_t dim : kTryingDims)
       for (const NamedRow& row : trying_rows(dim, dtype))
         EXPECT_EQ(pfor(row.values, dtype), naive_pfor(row.values, dtype)) << row.name << ", " << dim;
+}
+
+/// Calls f for each instruction set that this CPU can run.
+template <class F>
+void with_vector_targets(F f) {
+  const std::vector<std::string> targets = vector_targets();
+  for (const std::string& target : targets) {
+    use_vector_target(target);
+    f(target);
+  }
+  use_vector_target(targets.front());
+}
+
+TEST(PforTest, EveryInstructionSetMakesTheSameBytes) {
+  with_vector_targets([&](const std::string& target) {
+    for (DType dtype : kDTypes) {
+      for (int64_t dim : kTryingDims) {
+        for (const NamedRow& row : trying_rows(dim, dtype)) {
+          const auto slot = pfor(row.values, dtype);
+          EXPECT_EQ(slot, naive_pfor(row.values, dtype)) << target << ", " << row.name << ", " << dim;
+          if (!slot) continue;
+          EXPECT_TRUE(same_bits(decoded(PforCodec{dtype}, *slot, dim), row.values)) << target;
+        }
+      }
+    }
+  });
+}
+
+TEST(Bf16Test, EveryInstructionSetRoundsAlike) {
+  with_vector_targets([&](const std::string& target) {
+    for (int64_t dim : kTryingDims) {
+      const int64_t row_number = (int64_t(1) << 35) + 3;
+      for (const NamedRow& row : trying_rows(dim)) {
+        std::vector<float> expected = row.values, found = row.values;
+        for (int64_t i = 0; i < dim; ++i) {
+          const uint32_t word = rounding_bits(77, 5, row_number, i / 8).word[i % 8 / 2];
+          expected[size_t(i)] = stochastically_rounded(expected[size_t(i)], word >> (i % 2 * 16) & 0xffff);
+        }
+        round_row(77, 5, row_number, dim, found.data());
+        EXPECT_TRUE(same_bits(found, expected)) << target << ", " << row.name << ", " << dim;
+      }
+    }
+  });
 }
 
 TEST(PforTest, SlotOf128ElementsHas448BytesOr192OfBf16) {

@@ -113,7 +113,7 @@ struct PforCodec {
     }
   }
 
-  // The same bytes, the fast way of a CPU: pfor_cpu.h.
+  // The same bytes, the fast way of a CPU: kernels/cpu/vectors.cpp.
   bool encode(Solo, const float* row, int64_t dim, std::byte* slot) const;
   void decode(Solo, const std::byte* slot, int64_t dim, float* row) const;
 
@@ -133,32 +133,14 @@ struct PforCodec {
     group.sync();
   }
 
- private:
-  template <DType kDType>
-  static bool encode_row(const float* row, int64_t dim, std::byte* slot);
-  template <DType kDType>
-  static void decode_row(const std::byte* slot, int64_t dim, float* row);
-
-  static constexpr uint8_t kOverflow = 255;
-  static constexpr uint32_t kFarthest = 21;
-
+  // Of the layout.
+  static constexpr uint32_t kFarthest = 21;  // below the base, of an exception
   struct Parts {
     uint8_t *a, *c, *t;
     uint16_t* b;
     int64_t octets;
     int room;  // for exceptions
   };
-
-  DLRM_HD static int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
-  DLRM_HD static uint32_t exponent(uint32_t x) { return x >> 23 & 255; }
-
-  DLRM_HD static uint32_t codes_of(int64_t octet, const Parts& at) {
-    const uint8_t* c = at.c + 3 * octet;
-    return c[0] | uint32_t(c[1]) << 8 | uint32_t(c[2]) << 16;
-  }
-
-  /// Bit 3k is set where code k is 7.
-  DLRM_HD static uint32_t sevens_of(uint32_t codes) { return codes & codes >> 1 & codes >> 2 & 011111111; }
 
   DLRM_HD static Parts parts(std::byte* slot, int64_t dim) {
     const int64_t d = padded(dim);
@@ -167,8 +149,20 @@ struct PforCodec {
     return {
         a, a + d, a + d + d / 8 * 3, reinterpret_cast<uint16_t*>(a + d + d / 2), d / 8, int(room < 254 ? room : 254)};
   }
+  DLRM_HD static uint32_t exponent(uint32_t x) { return x >> 23 & 255; }
+
+ private:
+  static constexpr uint8_t kOverflow = 255;
+
+  DLRM_HD static int64_t padded(int64_t dim) { return (dim + 15) / 16 * 16; }
+
+  DLRM_HD static uint32_t codes_of(int64_t octet, const Parts& at) {
+    const uint8_t* c = at.c + 3 * octet;
+    return c[0] | uint32_t(c[1]) << 8 | uint32_t(c[2]) << 16;
+  }
+
+  /// Bit 3k is set where code k is 7.
+  DLRM_HD static uint32_t sevens_of(uint32_t codes) { return codes & codes >> 1 & codes >> 2 & 011111111; }
 };
 
 }  // namespace dlrm
-
-#include "kernels/codecs/pfor_cpu.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/vectors.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 
@@ -231,16 +232,6 @@ void apply_rule(OptimizerRule rule, const StepState& state, const TableView& tab
   if (rule.kind == OptimizerKind::rowwise_adagrad)
     lr = rowwise_adagrad_lr(mean_square(gradient, dim), lr, rule.eps, table.row_state[row]);
   for (int64_t i = 0; i < dim; ++i) values[i] = sgd(values[i], gradient[i], lr);
-}
-
-/// What a bf16 table can hold of a row's new values.
-void round_row(uint64_t key, int64_t table, int64_t row, int64_t dim, float* values) {
-  for (int64_t octet = 0; 8 * octet < dim; ++octet) {
-    const Random4 random = rounding_bits(key, table, row, octet);
-    for (int64_t k = 0; k < 8 && 8 * octet + k < dim; ++k)
-      values[8 * octet + k] =
-          stochastically_rounded(values[8 * octet + k], random.word[k / 2] >> (16 * (k % 2)) & 0xffff);
-  }
 }
 
 int64_t table_of(const StoreView& store, int64_t global_row) {
