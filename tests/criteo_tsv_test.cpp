@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <random>
 #include <set>
 
 #include "data/text_input.h"
@@ -50,6 +52,43 @@ TEST(CriteoTsvTest, ReadsTheLargestValues) {
   EXPECT_EQ(parse(with_field(13, "2147483647")).integers[12], INT32_MAX);
   EXPECT_EQ(parse(with_field(13, "-2147483648")).integers[12], INT32_MIN);
   EXPECT_EQ(parse(with_field(14, "FFFFffff")).categories[0], 0xffffffffu);
+}
+
+/// As a field of hexadecimal digits or of an integer is defined, one character after the other.
+std::optional<int64_t> naive_value(const std::string& field, bool category) {
+  const bool negative = !category && field[0] == '-';
+  const std::string digits = field.substr(negative);
+  if (digits.empty() || digits.size() > (category ? 8u : 10u)) return {};
+  for (char c : digits)
+    if (category ? !std::isxdigit(static_cast<unsigned char>(c)) : !std::isdigit(static_cast<unsigned char>(c)))
+      return {};
+  const int64_t value = std::stoll(digits, nullptr, category ? 16 : 10) * (negative ? -1 : 1);
+  if (!category && value != int32_t(value)) return {};
+  return value;
+}
+
+TEST(CriteoTsvTest, FieldsOfAnyCharactersAreReadAsDefined) {
+  const std::string characters = "0123456789abcdefABCDEF-/:@G`g \r\x01\x10\x19\x7f\x80\xb5\xff";
+  std::mt19937 random(1);
+  int good = 0;
+  for (int i = 0; i < 100000; ++i) {
+    std::string field;
+    const size_t length = 1 + random() % 11, usual = random() % 4 ? 10 + random() % 13 : characters.size();
+    for (size_t k = 0; k < length; ++k) field += characters[random() % usual];
+    if (random() % 3 == 0) field[0] = '-';
+    const int columns[] = {1, 7, 13, 14, 30, 39};
+    const int column = columns[random() % 6];
+    const auto expected = naive_value(field, column > 13);
+    if (!expected) {
+      ASSERT_THROW(parse(with_field(column, field)), Error) << field;
+      continue;
+    }
+    const CriteoRow row = parse(with_field(column, field));
+    const int64_t found = column > 13 ? int64_t(row.categories[size_t(column - 14)]) : row.integers[size_t(column - 1)];
+    ASSERT_EQ(found, *expected) << field;
+    ++good;
+  }
+  EXPECT_GT(good, 10000);
 }
 
 TEST(CriteoTsvTest, WrongColumnCountsAreErrors) {
