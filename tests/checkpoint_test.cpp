@@ -182,6 +182,37 @@ TEST_F(CheckpointTest, ARunWithRowsOfAnotherDtypeTakesTheWeightsButNotTheState) 
   EXPECT_ERROR(load_checkpoint(checkpoint, model, *queue, true), "embedding.dtype: found rows of fp32, expected bf16");
 }
 
+// As tables are that were trained or exported in 16 bits.
+TEST(EvaluationTest, AutoHoldsFp32RowsOfBf16ValuesInHalfTheirBytes) {
+  const auto device = make_cpu_device();
+  const auto queue = device->make_queue();
+  const TempDir dir;
+  const int64_t rows = 3000, dim = 128;
+  ModelConfig shape;
+  shape.numerical = 1;
+  shape.tables = {{"t", rows, CodecId::pfor}};
+  shape.dim = dim;
+  shape.bottom = {dim};
+  shape.top = {1};
+  shape.max_batch = 1;
+  Model saved(*device, shape);
+  saved.initialize(*queue, 1);
+  const std::vector<float> values = as_stored(DType::bf16, normal_row(rows * dim, 1));
+  saved.store().write_rows(*queue, 0, 0, rows, values.data());
+  const Checkpoint checkpoint = open_checkpoint(save_checkpoint(dir.path(), {}, saved, *queue));
+  shape.tables[0].choose_codec = true;
+  shape.tables[0].trained = false;
+  Model loaded(*device, shape);
+  load_checkpoint(checkpoint, loaded, *queue, false);
+  EXPECT_EQ(loaded.store().codec(0).codec, CodecId::ibp);
+  const double stored = double(loaded.store().slot_bytes(0)) +
+                        double(loaded.store().overflow_rows(*queue) * dim * int64_t(sizeof(float))) / double(rows);
+  EXPECT_GE(double(dim) * sizeof(float) / stored, 2.0);
+  std::vector<float> found(values.size());
+  loaded.store().read_rows(*queue, 0, 0, rows, found.data());
+  EXPECT_TRUE(same_bits(found, values));
+}
+
 TEST(ChecksumTest, NothingMoreChangesNothing) {
   Checksum sum = checksum_of("123456789");
   EXPECT_EQ(sum.value(), 0xcbf43926u);
