@@ -79,7 +79,7 @@ struct Tables {
     for (int64_t t = 0; t < kTables; ++t) config.tables.push_back({"t", kTableRows, codec});
     store = std::make_unique<EmbeddingStore>(*device, config);
     store->initialize(*queue, 1);
-    vectors.resize(size_t(kBatch * kTables * dim));
+    vectors = Buffer(*device, size_t(kBatch * kTables * dim) * sizeof(float));
     for (size_t batch = 0; batch < ids.size(); ++batch)
       for (int64_t i = 0; i < kBatch * kTables; ++i)
         ids[batch].push_back(philox(2, uint64_t(i), batch).word[0] % kTableRows);
@@ -90,7 +90,7 @@ struct Tables {
   std::unique_ptr<Device> device;
   std::unique_ptr<Queue> queue;
   std::unique_ptr<EmbeddingStore> store;
-  std::vector<float> vectors;
+  Buffer vectors;
   std::array<std::vector<int64_t>, 16> ids;
 };
 
@@ -103,7 +103,8 @@ void lookup(benchmark::State& state, CodecId codec, DType dtype, int64_t dim) {
 
 void update(benchmark::State& state, CodecId codec, DType dtype, int64_t dim) {
   Tables tables(codec, dtype, dim);
-  tables.vectors = normal_rows(kBatch * kTables * dim, DType::fp32);
+  const std::vector<float> gradients = normal_rows(kBatch * kTables * dim, DType::fp32);
+  std::copy(gradients.begin(), gradients.end(), tables.vectors.as<float>());
   const StepState step{0, 0.0f, 1e-3f};
   size_t batch = 0;
   const DistinctRows distinct(*tables.device, kBatch * kTables);
