@@ -9,6 +9,7 @@
 #include <limits>
 #include <string_view>
 
+#include "data/half.h"
 #include "kernels/error.h"
 
 // Layout, all little-endian:
@@ -35,10 +36,10 @@ std::string python_tuple(const std::vector<int64_t>& shape) {
 
 // Elements, or -1 where their bytes do not fit 63 bits.
 int64_t elements(const std::vector<int64_t>& shape) {
-  int64_t product = sizeof(float);
+  int64_t product = sizeof(double);
   for (const int64_t size : shape)
     if (__builtin_mul_overflow(product, size, &product)) return -1;
-  return product / int64_t(sizeof(float));
+  return product / int64_t(sizeof(double));
 }
 
 std::string make_header(const std::vector<int64_t>& shape) {
@@ -57,7 +58,13 @@ class HeaderParser {
  public:
   HeaderParser(std::string_view header, const std::string& path) : rest_(header), path_(path) {}
 
-  std::vector<int64_t> shape() {
+  struct Header {
+    std::vector<int64_t> shape;
+    size_t element_bytes = 0;
+    bool fortran = false;
+  };
+
+  Header parse() {
     expect("{");
     while (!accept("}")) {
       read_entry(string());
@@ -68,22 +75,22 @@ class HeaderParser {
     skip_spaces();
     check(rest_.empty(), path_, ": the header does not end after its dict");
     check(has_descr_ && has_order_ && has_shape_, path_, ": the header lacks one of descr, fortran_order and shape");
-    return shape_;
+    return result_;
   }
 
  private:
   void read_entry(const std::string& key) {
     expect(":");
     if (key == "descr") {
-      check(peek() == '\'' || peek() == '"', path_, ": expected float32 ('<f4'), found a structured type");
+      check(peek() == '\'' || peek() == '"', path_, ": expected '<f4', '<f2' or '<f8', found a structured type");
       const std::string descr = string();
-      check(descr == "<f4", path_, ": expected float32 ('<f4'), found '", descr, "'");
+      check(descr == "<f4" || descr == "<f2" || descr == "<f8", path_, ": expected '<f4', '<f2' or '<f8', found '",
+            descr, "'");
+      result_.element_bytes = size_t(descr[2] - '0');
       has_descr_ = true;
     } else if (key == "fortran_order") {
-      const bool fortran = !accept("False");
-      if (fortran) expect("True");
-      check(!fortran, path_,
-            ": expected C order, found Fortran order. Hint: numpy.save(path, numpy.ascontiguousarray(a))");
+      result_.fortran = !accept("False");
+      if (result_.fortran) expect("True");
       has_order_ = true;
     } else if (key == "shape") {
       read_shape();
@@ -94,10 +101,10 @@ class HeaderParser {
   }
 
   void read_shape() {
-    shape_.clear();
+    result_.shape.clear();
     expect("(");
     while (!accept(")")) {
-      shape_.push_back(number());
+      result_.shape.push_back(number());
       if (accept(",")) continue;
       expect(")");
       break;
@@ -138,57 +145,77 @@ class HeaderParser {
 
   std::string_view rest_;
   const std::string& path_;
-  std::vector<int64_t> shape_;
+  Header result_;
   bool has_descr_ = false, has_order_ = false, has_shape_ = false;
 };
 
-std::string read_bytes(std::FILE* file, size_t size, const std::string& path) {
-  std::string bytes(size, '\0');
-  check(std::fread(bytes.data(), 1, size, file) == size, path, ": the file ends inside its header");
-  return bytes;
-}
-
-std::string read_header(std::FILE* file, const std::string& path) {
-  const std::string start = read_bytes(file, kMagic.size() + 2, path);
+/// The header's dict, and where the values begin.
+std::pair<std::string, size_t> read_header(const InputFile& file) {
+  const std::string path = file.path().string();
+  size_t at = 0;
+  const auto next = [&](size_t bytes) {
+    check(bytes <= file.bytes() - at, path, ": the file ends inside its header");
+    std::string result(bytes, '\0');
+    file.read(at, result.data(), bytes);
+    at += bytes;
+    return result;
+  };
+  const std::string start = next(kMagic.size() + 2);
   check(start.starts_with(kMagic), path, ": not a .npy file: it does not start with \\x93NUMPY");
   const int major = uint8_t(start[kMagic.size()]), minor = uint8_t(start[kMagic.size() + 1]);
   check(major >= 1 && major <= 3 && minor == 0, path, ": expected .npy version 1.0, 2.0 or 3.0, found ", major, ".",
         minor);
   uint32_t size = 0;
-  const std::string length = read_bytes(file, major == 1 ? 2 : 4, path);
+  const std::string length = next(major == 1 ? 2 : 4);
   std::memcpy(&size, length.data(), length.size());
   check(size <= kMaxHeader, path, ": the header claims ", size, " bytes, expected at most ", kMaxHeader);
-  return read_bytes(file, size, path);
+  std::string dict = next(size);
+  return {std::move(dict), at};
 }
 
 }  // namespace
 
-NpyReader::NpyReader(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
-  check(file_ != nullptr, path_, ": cannot be opened: ", std::strerror(errno));
-  check(std::filesystem::is_regular_file(path_), path_, ": expected a regular file");
-  shape_ = HeaderParser(read_header(file_.get(), path_), path_).shape();
+NpyReader::NpyReader(const std::string& path) : file_(path) {
+  const auto [dict, begin] = read_header(file_);
+  const HeaderParser::Header header = HeaderParser(dict, path).parse();
+  begin_ = begin;
+  shape_ = header.shape;
+  element_bytes_ = header.element_bytes;
+  fortran_ = header.fortran && shape_.size() > 1;
+  check(!fortran_ || shape_.size() == 2, path, ": Fortran order of ", shape_.size(), " dimensions, expected 2");
   size_ = elements(shape_);
-  check(size_ >= 0, path_, ": the shape ", python_tuple(shape_), " is too large");
-  const uint64_t expected = uint64_t(std::ftell(file_.get())) + uint64_t(size_) * sizeof(float);
-  const uint64_t found = std::filesystem::file_size(path_);
-  check(found == expected, path_, ": expected ", expected, " bytes for the shape ", python_tuple(shape_), ", found ",
-        found);
+  check(size_ >= 0, path, ": the shape ", python_tuple(shape_), " is too large");
+  const uint64_t expected = begin_ + uint64_t(size_) * element_bytes_;
+  check(file_.bytes() == expected, path, ": expected ", expected, " bytes for the shape ", python_tuple(shape_),
+        ", found ", file_.bytes());
 }
 
-void NpyReader::read(std::span<float> values) {
-  check(int64_t(values.size()) <= size_ - done_, path_, ": ", size_ - done_, " of ", size_, " values are left, ",
-        values.size(), " were asked for");
-  if (values.empty()) return;  // fread may not be given the null pointer of an empty span, nor may fwrite
-  const size_t read = std::fread(values.data(), sizeof(float), values.size(), file_.get());
-  check(read == values.size(), path_, ": cannot be read at value ", done_ + int64_t(read), ": ",
-        std::ferror(file_.get()) ? std::strerror(errno) : "the file was truncated");
-  done_ += int64_t(read);
+void NpyReader::read_elements(int64_t first, int64_t count, float* values, int64_t stride) const {
+  const size_t at = begin_ + size_t(first) * element_bytes_;
+  const auto read_as = [&](auto number, auto convert) {
+    std::vector<decltype(number)> raw(static_cast<size_t>(count));
+    file_.read(at, raw.data(), raw.size() * sizeof number);
+    for (size_t i = 0; i < raw.size(); ++i) values[int64_t(i) * stride] = convert(raw[i]);
+  };
+  if (element_bytes_ == 2) return read_as(uint16_t(), half_to_float);
+  if (element_bytes_ == 8) return read_as(double(), [](double value) { return float(value); });
+  if (stride != 1) return read_as(float(), [](float value) { return value; });
+  file_.read(at, values, size_t(count) * sizeof(float));
+}
+
+void NpyReader::read_rows(int64_t first, int64_t count, float* values) const {
+  const int64_t rows = shape_.empty() ? 1 : shape_[0], width = rows == 0 ? 0 : size_ / rows;
+  check(first >= 0 && count >= 0 && first <= rows - count, file_.path().string(), ": rows ", first, " to ",
+        first + count, " of ", rows);
+  if (!fortran_) return read_elements(first * width, count * width, values, 1);
+  for (int64_t column = 0; column < width; ++column)
+    read_elements(column * rows + first, count, values + column, width);
 }
 
 NpyArray read_npy(const std::string& path) {
   NpyReader reader(path);
   NpyArray array{reader.shape(), std::vector<float>(size_t(reader.size()))};
-  reader.read(array.values);
+  if (reader.size() > 0) reader.read_rows(0, reader.shape().empty() ? 1 : reader.shape()[0], array.values.data());
   return array;
 }
 

@@ -24,10 +24,14 @@ class NpyTest : public testing::Test {
 
   /// A file of version `major` with this header dict and `values` values.
   void set_file(int major, const std::string& dict, size_t values) const {
+    set_file(major, dict, std::vector<uint16_t>(2 * values));
+  }
+  void set_file(int major, const std::string& dict, const std::vector<uint16_t>& words) const {
     const std::string header = dict + "\n";
     std::string length(major == 1 ? 2 : 4, '\0');
     length[0] = char(header.size());
-    set_bytes(std::string("\x93NUMPY") + char(major) + '\0' + length + header + std::string(4 * values, '\0'));
+    set_bytes(std::string("\x93NUMPY") + char(major) + '\0' + length + header +
+              std::string(reinterpret_cast<const char*>(words.data()), 2 * words.size()));
   }
   std::string error_of_reading() const {
     try {
@@ -75,15 +79,33 @@ TEST_F(NpyTest, WritesPieceByPiece) {
   writer.close();
   EXPECT_EQ(read_npy(path_).values, (std::vector<float>{1, 2, 3, 4}));
 }
-TEST_F(NpyTest, ReadsPieceByPiece) {
-  write_npy(path_, std::vector<float>{1, 2, 3}, {3});
-  NpyReader reader(path_);
-  std::vector<float> one(1), two(2);
-  reader.read(one);
-  reader.read(two);
-  EXPECT_EQ(one, std::vector<float>{1});
-  EXPECT_EQ(two, (std::vector<float>{2, 3}));
-  EXPECT_THROW(reader.read(one), Error);
+TEST_F(NpyTest, ReadsSomeRows) {
+  write_npy(path_, std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2});
+  const NpyReader reader(path_);
+  std::vector<float> two(4);
+  reader.read_rows(1, 2, two.data());
+  EXPECT_EQ(two, (std::vector<float>{3, 4, 5, 6}));
+  EXPECT_THROW(reader.read_rows(2, 2, two.data()), Error);
+  EXPECT_THROW(reader.read_rows(-1, 1, two.data()), Error);
+}
+
+TEST_F(NpyTest, ReadsHalfAndDoublePrecision) {
+  set_file(1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", {0x3c00, 0xc100});
+  EXPECT_EQ(read_npy(path_).values, (std::vector<float>{1, -2.5}));
+  set_file(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", {0, 0, 0, 0x3ff8, 0, 0, 0, 0xc000});
+  EXPECT_EQ(read_npy(path_).values, (std::vector<float>{1.5, -2}));
+}
+
+TEST_F(NpyTest, ReadsMatricesInFortranOrder) {
+  // 1 2 3 / 4 5 6, in half precision
+  set_file(1, "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3), }",
+           {0x3c00, 0x4400, 0x4000, 0x4500, 0x4200, 0x4600});
+  EXPECT_EQ(read_npy(path_).values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  std::vector<float> last(3);
+  NpyReader(path_).read_rows(1, 1, last.data());
+  EXPECT_EQ(last, (std::vector<float>{4, 5, 6}));
+  set_file(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1, 1), }", 1);
+  EXPECT_NE(error_of_reading().find("Fortran order of 3 dimensions"), std::string::npos);
 }
 
 TEST_F(NpyTest, ReadsVersions2And3) {
@@ -132,16 +154,12 @@ TEST_F(NpyTest, AShapeThatOverflowsIsAnError) {
   EXPECT_NE(error_of_reading().find("is not one"), std::string::npos);
 }
 TEST_F(NpyTest, OtherTypesAreRefusedByName) {
-  for (const std::string descr : {"<f2", "<f8", ">f4", "|O", "<i4"}) {
+  for (const std::string descr : {">f4", "|O", "<i4"}) {
     set_file(1, "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,), }", 1);
-    EXPECT_NE(error_of_reading().find("expected float32 ('<f4'), found '" + descr + "'"), std::string::npos);
+    EXPECT_NE(error_of_reading().find("expected '<f4', '<f2' or '<f8', found '" + descr + "'"), std::string::npos);
   }
   set_file(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 1);
   EXPECT_NE(error_of_reading().find("found a structured type"), std::string::npos);
-}
-TEST_F(NpyTest, FortranOrderIsRefusedByName) {
-  set_file(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", 1);
-  EXPECT_NE(error_of_reading().find("found Fortran order"), std::string::npos);
 }
 TEST_F(NpyTest, AHeaderWithoutAnEntryIsAnError) {
   set_file(1, "{'descr': '<f4', 'shape': (1,), }", 1);
