@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_train(app);
   add_verify(app);
   add_evaluate(app);
+  add_import(app);
   add_inspect(app);
   add_export(app);
   add_bench(app);

@@ -64,19 +64,19 @@ void print_tables(std::ostream& out, const Checkpoint& checkpoint) {
   out << table_text({"table", "rows", "dtype", "codec", "stored bytes", "raw bytes", "ratio", "overflow rows"}, lines);
 }
 
-void print_compressibility(std::ostream& out, const Checkpoint& checkpoint) {
-  const int64_t dim = checkpoint.model.dim;
-  const DType dtype = checkpoint.model.table_dtype;
+void print_compressibility(std::ostream& out, const Weights& weights) {
+  const int64_t dim = weights.model.dim;
+  const DType dtype = weights.model.table_dtype;
   const double bits = 8 * double(size_of(dtype)), sign_and_mantissa = bits - 8;
   std::vector<std::string> header = {"table", "sampled rows", "exponent entropy", "bound"};
   for (CodecId id : kCodecs)
     if (id != CodecId::raw) header.push_back(codec_name(id));
   std::vector<std::vector<std::string>> lines;
-  for (size_t t = 0; t < checkpoint.tables.size(); ++t) {
-    const std::vector<float> sample = sample_rows(checkpoint, t, EmbeddingStore::kSampleRows);
+  for (size_t t = 0; t < weights.model.tables.size(); ++t) {
+    const std::vector<float> sample = sample_rows(weights, t, EmbeddingStore::kSampleRows);
     const int64_t count = int64_t(sample.size()) / dim;
     const double entropy = exponent_entropy(sample);
-    lines.push_back({checkpoint.model.tables[t].name, with_commas(count), fixed(entropy, 2),
+    lines.push_back({weights.model.tables[t].name, with_commas(count), fixed(entropy, 2),
                      fixed(bits / (sign_and_mantissa + entropy), 3)});
     for (CodecId id : kCodecs) {
       if (id == CodecId::raw) continue;

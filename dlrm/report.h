@@ -2,8 +2,8 @@
 #pragma once
 #include <iosfwd>
 
-#include "dlrm/checkpoint.h"
 #include "dlrm/metrics.h"
+#include "dlrm/weights.h"
 
 namespace dlrm {
 
@@ -13,6 +13,6 @@ void print_metrics(std::ostream& out, const Metrics& metrics);
 void print_tables(std::ostream& out, const Checkpoint& checkpoint);
 /// Per table, from a sample of its rows: the entropy of the exponent fields in bits, the ratio that bounds every codec
 /// which keeps sign and mantissa, and the ratio that each codec reaches.
-void print_compressibility(std::ostream& out, const Checkpoint& checkpoint);
+void print_compressibility(std::ostream& out, const Weights& weights);
 
 }  // namespace dlrm

@@ -11,6 +11,7 @@
 #include "dlrm/progress.h"
 #include "dlrm/schedule.h"
 #include "dlrm/signals.h"
+#include "dlrm/weights.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 
@@ -106,8 +107,11 @@ class Trainer {
       saved_ = newest;
     } else {
       model_.initialize(*queue_, config_.train.seed);
-      if (!config_.train.init_from.empty())
-        load_checkpoint(open_checkpoint(config_.train.init_from), model_, *queue_, false);
+      if (!config_.train.init_from.empty()) {
+        const Weights weights = open_weights(config_.train.init_from, {model_.config().numerical});
+        if (!weights.own) std::cout << weights.path.string() << ": " << weights.layout << std::endl;
+        load_weights(weights, model_, *queue_);
+      }
     }
     write_text(output_ / "config.yaml", to_yaml(config_));
     write_text(output_ / "environment.json", about_this_run(device_->name()));

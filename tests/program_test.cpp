@@ -180,7 +180,8 @@ TEST(ProgramTest, BadInputIsOneErrorAndExitCodeOne) {
   EXPECT_FAILS(1, preprocess(criteo_line("2", "a")), "rows: row 1, column label: expected 0 or 1, found '2'");
   EXPECT_FAILS(1, preprocess(""), "rows: is empty");
   EXPECT_FAILS(1, preprocess(whole_gzip.substr(0, whole_gzip.size() - 3)), "rows: gzip data is cut short");
-  EXPECT_FAILS(1, run(dir, {"evaluate", "--checkpoint", dir / "none", "--data", dir / "none"}), "holds no checkpoint");
+  EXPECT_FAILS(1, run(dir, {"evaluate", "--checkpoint", dir / "none", "--data", dir / "none"}),
+               "none/feature_spec.yaml");
 }
 
 // Interrupted runs ----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 #include "dlrm/checkpoint.h"
 #include "dlrm/commands/commands.h"
+#include "dlrm/commands/loading.h"
 #include "dlrm/export_tf2.h"
 #include "dlrm/report.h"
 #include "dlrm/table_text.h"
@@ -16,20 +17,28 @@ std::string widths(const std::vector<int64_t>& values) {
   return joined;
 }
 
-void inspect(const std::string& path) {
-  const Checkpoint checkpoint = open_checkpoint(path);
-  const ModelConfig& model = checkpoint.model;
-  std::cout << checkpoint.path.string() << "\n"
-            << "step " << checkpoint.step << ", seed " << checkpoint.seed << ", numerical features "
-            << checkpoint.numerical_transform << "\n"
-            << "bottom " << model.numerical << "-" << widths(model.bottom) << ", top " << widths(model.top) << ", dim "
-            << model.dim << "; MLPs by " << optimizer_name(model.dense_optimizer.kind) << ", tables by "
-            << optimizer_name(model.table_optimizer.kind) << "\n\n";
-  print_tables(std::cout, checkpoint);
+void inspect(const std::string& path, const WeightsOptions& options) {
+  const Weights weights = open_weights(path, options);
+  const ModelConfig& model = weights.model;
+  print_notes(std::cout, weights);
+  if (weights.own)
+    std::cout << weights.path.string() << "\n"
+              << "step " << weights.own->step << ", seed " << weights.own->seed << "; MLPs by "
+              << optimizer_name(model.dense_optimizer.kind) << ", tables by "
+              << optimizer_name(model.table_optimizer.kind) << "\n";
+  std::cout << "bottom " << model.numerical << "-" << widths(model.bottom) << ", top " << widths(model.top) << ", dim "
+            << model.dim << ", numerical features " << weights.numerical_transform << "\n\n";
+  if (weights.own) {
+    print_tables(std::cout, *weights.own);
+  } else {
+    std::vector<std::vector<std::string>> lines;
+    for (const TableConfig& table : model.tables) lines.push_back({table.name, with_commas(table.rows)});
+    std::cout << table_text({"table", "rows"}, lines);
+  }
   std::cout
       << "\nWhat a sample of each table's rows allows: bits of entropy in an exponent field of 8, the ratio that\n"
          "bounds codecs that keep sign and mantissa, and the ratio of each codec, fitted to the sample:\n";
-  print_compressibility(std::cout, checkpoint);
+  print_compressibility(std::cout, weights);
 }
 
 struct ExportOptions {
@@ -47,10 +56,18 @@ void run_export(const ExportOptions& options) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  auto path = std::make_shared<std::string>();
+  struct InspectOptions {
+    std::string path;
+    WeightsOptions weights;
+  };
+  auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds, table by table");
-  command->add_option("--checkpoint", *path, "A checkpoint, or a run whose newest checkpoint is meant")->required();
-  command->callback([path] { inspect(*path); });
+  command
+      ->add_option("--checkpoint", options->path,
+                   "A checkpoint, a run whose newest checkpoint is meant, or another program's checkpoint (see import)")
+      ->required();
+  add_interaction_order(*command, options->weights.interaction_order);
+  command->callback([options] { inspect(options->path, options->weights); });
 }
 
 void add_export(CLI::App& app) {

@@ -9,6 +9,7 @@ void add_preprocess(CLI::App& app);
 void add_train(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_evaluate(CLI::App& app);
+void add_import(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_export(CLI::App& app);
 void add_bench(CLI::App& app);

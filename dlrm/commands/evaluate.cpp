@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/npy.h"
-#include "dlrm/checkpoint.h"
 #include "dlrm/commands/commands.h"
+#include "dlrm/commands/loading.h"
 #include "dlrm/report.h"
 #include "dlrm/table_text.h"
 #include "kernels/parallel.h"
@@ -15,16 +15,15 @@ namespace dlrm {
 namespace {
 
 struct Options {
-  std::string checkpoint, data, split = "test", device = "auto", codec, json, predictions;
+  std::string checkpoint, data, split = "test", device = "auto", codec, json, predictions, interaction_order;
   int64_t batch = 8192;
   int threads = 0;
 };
 
 /// The checkpoint's model for inference on this data: no optimizer state.
-ModelConfig inference_model(const Checkpoint& checkpoint, const Dataset& data, int64_t batch,
-                            const std::string& codec) {
-  const std::string where = checkpoint.path.string();
-  ModelConfig model = checkpoint.model;
+ModelConfig inference_model(const Weights& weights, const Dataset& data, int64_t batch, const std::string& codec) {
+  const std::string where = weights.path.string();
+  ModelConfig model = weights.model;
   check(data.numerical_features() == model.numerical, where, ": trained on ", model.numerical,
         " numerical features, the data has ", data.numerical_features());
   check(data.tables().size() == model.tables.size(), where, ": has ", model.tables.size(), " tables, the data has ",
@@ -33,8 +32,8 @@ ModelConfig inference_model(const Checkpoint& checkpoint, const Dataset& data, i
     check(data.tables()[t].cardinality <= model.tables[t].rows, where, ": table ", t, " (", model.tables[t].name,
           ") has ", model.tables[t].rows, " rows, the data's ", data.tables()[t].name, " needs ",
           data.tables()[t].cardinality);
-  check(data.numerical_transform() == checkpoint.numerical_transform, where, ": trained on numerical features as ",
-        checkpoint.numerical_transform, ", the data has ", data.numerical_transform());
+  check(data.numerical_transform() == weights.numerical_transform, where, ": trained on numerical features as ",
+        weights.numerical_transform, ", the data has ", data.numerical_transform());
   model.dense_optimizer = model.table_optimizer = {};
   model.max_batch = batch;
   for (TableConfig& table : model.tables) {
@@ -45,7 +44,7 @@ ModelConfig inference_model(const Checkpoint& checkpoint, const Dataset& data, i
   return model;
 }
 
-nlohmann::ordered_json json_of(const Options& options, const Checkpoint& checkpoint, const Evaluation& evaluation) {
+nlohmann::ordered_json json_of(const Options& options, const Weights& weights, const Evaluation& evaluation) {
   const Metrics& m = evaluation.metrics;
   const auto or_null = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
@@ -59,30 +58,35 @@ nlohmann::ordered_json json_of(const Options& options, const Checkpoint& checkpo
           {"label_rate", m.label_rate},
           {"mean_prediction", m.mean_prediction},
           {"samples_per_second", double(m.samples) / std::max(evaluation.seconds, 1e-9)},
-          {"checkpoint", checkpoint.path.string()},
-          {"step", checkpoint.step},
+          {"checkpoint", weights.path.string()},
+          {"layout", weights.layout},
+          {"step", weights.own ? nlohmann::ordered_json(weights.own->step) : nlohmann::ordered_json(nullptr)},
           {"data", options.data},
           {"split", options.split}};
 }
 
 void run(const Options& options) {
   const ThreadLimit threads(options.threads);
-  const Checkpoint checkpoint = open_checkpoint(options.checkpoint);
   const Dataset data = Dataset::open(options.data);
+  const Weights weights = open_weights(options.checkpoint, {data.numerical_features(), options.interaction_order});
   const auto device = make_device(options.device);
   const auto queue = device->make_queue();
-  Model model(*device, inference_model(checkpoint, data, options.batch, options.codec));
-  load_checkpoint(checkpoint, model, *queue, false);
+  Model model(*device, inference_model(weights, data, options.batch, options.codec));
+  print_notes(std::cout, weights);
+  LoadProgress progress;
+  load_weights(weights, model, *queue, [&](size_t done, size_t all) { progress(done, all); });
+  progress.finish();
 
   std::vector<float> probabilities;
   const Evaluation evaluation = evaluate(model, *queue, data.split(options.split), options.batch, &probabilities);
-  std::cout << "checkpoint " << checkpoint.path.string() << ", step " << checkpoint.step << ", on " << device->name()
-            << "\n";
+  std::cout << "checkpoint " << weights.path.string();
+  if (weights.own) std::cout << ", step " << weights.own->step;
+  std::cout << ", on " << device->name() << "\n";
   print_metrics(std::cout, evaluation.metrics);
   if (!options.predictions.empty()) write_npy(options.predictions, probabilities, {int64_t(probabilities.size())});
   if (options.json.empty()) return;
   std::ofstream file(options.json);
-  file << json_of(options, checkpoint, evaluation).dump(2) << "\n" << std::flush;
+  file << json_of(options, weights, evaluation).dump(2) << "\n" << std::flush;
   check(bool(file), options.json, ": cannot be written");
 }
 
@@ -91,8 +95,11 @@ void run(const Options& options) {
 void add_evaluate(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("evaluate", "Score a data set with a checkpoint: AUC, log loss, calibration");
-  command->add_option("--checkpoint", options->checkpoint, "A checkpoint, or a run whose newest checkpoint is meant")
+  command
+      ->add_option("--checkpoint", options->checkpoint,
+                   "A checkpoint, a run whose newest checkpoint is meant, or another program's checkpoint (see import)")
       ->required();
+  add_interaction_order(*command, options->interaction_order);
   command->add_option("--data", options->data, "Directory with feature_spec.yaml")->required();
   command->add_option("--split", options->split, "train or test")->capture_default_str();
   command->add_option("--json", options->json, "Write the figures to this file");

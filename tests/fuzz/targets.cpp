@@ -14,6 +14,7 @@
 #include "data/text_input.h"
 #include "dlrm/checkpoint.h"
 #include "dlrm/config.h"
+#include "dlrm/weights.h"
 
 namespace dlrm {
 namespace {
@@ -92,8 +93,20 @@ void checkpoint(Bytes bytes) {
   visit_rows(checkpoint, 0, [](int64_t, int64_t, const float*, const float*) {});
 }
 
-constexpr std::array<FuzzTarget, 5> kTargets = {
-    {{"text", text}, {"feature_spec", feature_spec}, {"npy", npy}, {"config", config}, {"checkpoint", checkpoint}}};
+/// A file of torch.save, as of facebookresearch/dlrm; zipped or not.
+void torch(Bytes bytes) {
+  const Weights weights = open_weights(write("model.pt", bytes));
+  weights.array("bottom_0_weight");
+  weights.array("top_0_weight");
+  sample_rows(weights, 0, 100);
+}
+
+constexpr std::array<FuzzTarget, 6> kTargets = {{{"text", text},
+                                                 {"feature_spec", feature_spec},
+                                                 {"npy", npy},
+                                                 {"config", config},
+                                                 {"checkpoint", checkpoint},
+                                                 {"torch", torch}}};
 
 }  // namespace
 
